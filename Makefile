@@ -39,7 +39,7 @@ test-changed: setup ## the tests that a change since BASE=main can break, commit
 
 test-fast: setup ## the tests that need neither a JVM, nor Airflow, nor a server of their own
 	@$(PYTEST) -n 4 -m "not (jvm or airflow or server or release or soak)" \
-		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
+		--ignore=tests/airflow --ignore=tests/acceptance --ignore=tests/annex/alerts --ignore=tests/annex/partitions $(ARGS)
 
 test-release: setup ## what is tried before a release: packaging, compose, and more
 	@WEIR_TEST_BUDGET=full $(PYTEST) -m "release or random" $(ARGS)

@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks import (
     adjunct_joins,
     adjunct_stores,
+    airflow_runs,
     airflow_tasks,
     appends,
     audits,
@@ -107,6 +108,7 @@ def main() -> int:
             adjunct_joins,
             adjunct_stores,
             airflow_tasks,
+            airflow_runs,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):

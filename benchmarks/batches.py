@@ -24,7 +24,7 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import begin
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import Field
+from weir.model.schema import Field, new_field
 from weir.programs.opening import shared
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.budget import Budget
@@ -38,9 +38,9 @@ from weir.spark.reads.frames import frame_of
 from weir.spark.reads.source import register
 from weir.warehouse.paths import spark_path
 
-FIELDS: list[Field] = [
-    {"name": "key", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "value", "type": "long", "nullable": True, "metadata": {}},
+FIELDS = [
+    new_field("key", "string"),
+    new_field("value", "long"),
 ]
 MANY, FEW = 1000, 10  # segments
 FILES, FEW_FILES = 10, 1  # per segment, where they are read; in a small run

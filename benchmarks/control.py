@@ -23,7 +23,7 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.installation.opened import Installation
 from weir.operations.action import Job
-from weir.operations.metrics import as_text, rows_of
+from weir.pages.metrics import as_text, rows_of
 from weir.reader_groups.checkpoints.lifecycle import checkpoint
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.retention.capture import capture

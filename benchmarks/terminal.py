@@ -23,6 +23,7 @@ from weir.history.lineage import lineage_of
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.local.installation import Installation
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import new_field
 from weir.operations.jobs import ACTIONS
 
 ROWS = 10  # in each file
@@ -119,7 +120,7 @@ def _stream_of(setting: Setting, commits: int, files: int) -> StreamName:
         sink = pa.BufferOutputStream()
         pq.write_table(pa.table({"key": [f"k{n}" for n in ranks], "_weir_seq": ranks}), sink)
         contents.append(sink.getvalue().to_pybytes())
-    fields = [{"name": "key", "type": "string", "nullable": True, "metadata": {}}]
+    fields = [new_field("key", "string")]
     for number in range(commits):
         attempt = begin(
             setting.database, name, writer_id="bench", batch_id=str(number), fingerprint="",

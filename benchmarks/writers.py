@@ -22,13 +22,14 @@ from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.names import stream_name
+from weir.model.schema import new_field
 from weir.programs.opening import open
 from weir.settings import Settings
 
 ROWS = 1000
 FIELDS = [
-    {"name": "key", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "value", "type": "long", "nullable": True, "metadata": {}},
+    new_field("key", "string"),
+    new_field("value", "long"),
 ]
 COLUMNS = "key VARCHAR, value BIGINT"
 # DuckLake's retries at their best, of those tried: with shorter waits, or waits that do not grow,

@@ -21,6 +21,7 @@ from weir.errors import InvariantViolation
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
+from weir.model.schema import new_field
 from weir.model.segment import parse_segment_name
 from weir.queries.adjunct.versions import AdjunctFile
 from weir.reader_groups.batches.budget import Budget
@@ -36,8 +37,8 @@ FLIGHTS = stream_name("nyc/flights")
 CARRIERS = stream_name("nyc/carrier-changes")
 POSITIONS = stream_name("nyc/positions")
 FIELDS = [
-    {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
+    new_field("carrier", "string"),
+    new_field("dep_delay", "double"),
 ]
 READER = "delays_by_carrier/winter/read/0"
 LEASE = 3600.0

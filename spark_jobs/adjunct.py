@@ -19,7 +19,7 @@ from weir.errors import counted
 from weir.model.names import ADJUNCT_STORE_PATTERN
 from weir.operations.action import UPKEEP, Action, Job, complete
 from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,4 @@ def said(_arguments: Adjunct, report: AdjunctReport) -> str:
 
 
 ACTION = Action(__file__, Adjunct, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -17,6 +17,7 @@ from typing import TypedDict
 
 from weir.annex.declarations.apply import apply, compare
 from weir.annex.declarations.declared import Declared
+from weir.annex.declarations.differences import Changed
 from weir.annex.declarations.reading import read_object, read_text
 from weir.consumers.user_functions import is_declaring
 from weir.errors import InvalidInput, WeirError
@@ -24,12 +25,8 @@ from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import DATA, Action, Job
 from weir.operations.approval import Loss, check_approved, things
 from weir.operations.asked import Allowed
-from weir.operations.form import (
-    argument,
-    dry_run_argument,
-    truncated_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument, dry_run_argument, truncated_argument
+from weir.operations.runner import run_if_main
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, check_regular
 
@@ -78,7 +75,7 @@ class Apply:
 class ApplyReport(TypedDict):
     """What differed from the declarations, and how many things did not."""
 
-    changes: list[dict[str, object]]
+    changes: list[Changed]
     unchanged: int
 
 
@@ -207,6 +204,4 @@ def said(arguments: Apply, report: ApplyReport) -> str:
 
 
 ACTION = Action(__file__, Apply, run, said, DATA, measure=measure)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -12,14 +12,13 @@ sentence each what is not as it must be.
 """
 
 from dataclasses import dataclass
-from typing import TypedDict, cast
 
 from weir.annex.audit.files import looking_at
-from weir.annex.audit.run import audit
+from weir.annex.audit.run import AuditReport, audit
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
 from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.warehouse.filesystem import filesystem
 
 
@@ -39,18 +38,6 @@ class Audit:
     )  # fmt: skip
 
 
-class AuditReport(TypedDict):
-    """What an audit looked at and found."""
-
-    proven: bool
-    streams: int
-    groups: int
-    since: str | None
-    files: bool
-    counter_examples: list[dict[str, str | None]]
-    lost: list[dict[str, object]]
-
-
 def run(job: Job, arguments: Audit) -> AuditReport:
     """Audit the ledger; fail with the first counter-example if it is refuted."""
     look = None
@@ -66,7 +53,7 @@ def run(job: Job, arguments: Audit) -> AuditReport:
         job.say(found.what)
     if (error := done.error()) is not None:
         raise error
-    return cast(AuditReport, done.report())
+    return done.report()
 
 
 def said(_arguments: Audit, report: AuditReport) -> str:
@@ -79,6 +66,4 @@ def said(_arguments: Audit, report: AuditReport) -> str:
 
 
 ACTION = Action(__file__, Audit, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

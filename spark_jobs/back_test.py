@@ -21,16 +21,10 @@ from weir.model.amounts import AGE_PATTERN, parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS, SCALING, ScalingPolicy
 from weir.model.split_points import Load
-from weir.model.stream_configuration import (
-    Configuration,
-)
+from weir.model.stream_configuration import Configuration
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.form import (
-    AGES,
-    argument,
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import AGES, argument, stream_argument
+from weir.operations.runner import run_if_main
 from weir.operations.setting import settings_of
 from weir.operations.stream_settings import MOST_RATE, SETTINGS
 
@@ -147,6 +141,4 @@ def said(arguments: BackTest, report: BackTestReport) -> str:
 
 
 ACTION = Action(__file__, BackTest, run, said, STREAMS, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

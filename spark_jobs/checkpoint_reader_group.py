@@ -11,12 +11,8 @@ complete. *Cancel* gives up a checkpoint that waits.
 from dataclasses import dataclass
 
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.form import (
-    CHECKPOINT_PATTERN,
-    argument,
-    reader_group_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import CHECKPOINT_PATTERN, argument, reader_group_argument
+from weir.operations.runner import run_if_main
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
 from weir.reader_groups.checkpoints.records import Checkpointed
 
@@ -75,6 +71,4 @@ def said(arguments: CheckpointReaderGroup, report: Checkpointed) -> str:
 
 
 ACTION = Action(__file__, CheckpointReaderGroup, run, said, READER_GROUPS)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

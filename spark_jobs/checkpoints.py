@@ -14,7 +14,7 @@ from typing import TypedDict
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.reader_groups.checkpoints.records import Checkpointed
 from weir.reader_groups.groups.lag import read_lag
@@ -60,6 +60,4 @@ def said(_arguments: Checkpoints, report: CheckpointsReport) -> str:
 
 
 ACTION = Action(__file__, Checkpoints, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

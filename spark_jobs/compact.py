@@ -18,10 +18,10 @@ from weir.compaction.records import Compacted
 from weir.compaction.run import Budget, checks, compact, say
 from weir.errors import counted
 from weir.model.amounts import SIZE_PATTERN, parse_size
-from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 
 _NO_END = 10 * 366 * 86400.0  # seconds
 
@@ -30,12 +30,10 @@ _NO_END = 10 * 366 * 86400.0  # seconds
 class Compact:
     """Put neighbouring small files of streams together, unseen by readers."""
 
-    streams: list[str] = argument(
-        "Streams",
+    streams: list[str] = streams_argument(
         "Of these, as scope/stream. Empty: of all, those with the most small files first.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-        names="stream",
-    )  # fmt: skip
+        checked=True,
+    )
     at_most: str = argument(
         "Bytes",
         "The most bytes of files to write anew, such as 10 GB. Empty: as many as there are.",
@@ -82,6 +80,4 @@ def said(_arguments: Compact, report: CompactReport) -> str:
 
 
 ACTION = Action(__file__, Compact, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -11,7 +11,7 @@ from typing import cast
 from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.group_forms import CreateReaderGroup
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.lifecycle import GroupCreated
 
 
@@ -30,6 +30,4 @@ def said(arguments: CreateReaderGroup, report: GroupCreated) -> str:
 
 
 ACTION = Action(__file__, CreateReaderGroup, run, said, READER_GROUPS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -14,7 +14,7 @@ from weir.controller.streams import StreamCreated
 from weir.errors import counted
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.stream_forms import CreateStream
 
 
@@ -32,6 +32,4 @@ def said(arguments: CreateStream, report: StreamCreated) -> str:
 
 
 ACTION = Action(__file__, CreateStream, run, said, STREAMS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

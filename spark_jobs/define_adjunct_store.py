@@ -12,7 +12,7 @@ from typing import cast
 from weir.adjunct.stores import StoreDefined
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.store_forms import DefineAdjunctStore
 
 
@@ -27,6 +27,4 @@ def said(arguments: DefineAdjunctStore, _report: StoreDefined) -> str:
 
 
 ACTION = Action(__file__, DefineAdjunctStore, run, said, STREAMS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -13,9 +13,9 @@ from weir.adjunct.stores import StoreDeleted, delete_store
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
+from weir.operations.approval import Loss, things
 from weir.operations.form import dry_run_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.store_settings import store_argument
 
 
@@ -45,15 +45,9 @@ def _tried(database: Database, arguments: DeleteAdjunctStore) -> tuple[StoreDele
 
 def run(job: Job, arguments: DeleteAdjunctStore) -> StoreDeleted:
     """Delete one store."""
-    if arguments.dry_run:
-        found, loss = _tried(job.database, arguments)
-        job.say_all(loss.tried)
-        return found
-    return as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
-        lambda database: _tried(database, arguments)[1],
+    return job.tried_or_done(
+        arguments.dry_run,
+        lambda database: _tried(database, arguments),
         lambda database: delete_store(database, arguments.adjunct_store, request_id=job.request_id),
     )
 
@@ -75,6 +69,4 @@ ACTION = Action(
     rehearsed=True,
     measure=measure,
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -13,12 +13,9 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
-from weir.operations.form import (
-    dry_run_argument,
-    reader_group_argument,
-)
-from weir.operations.runner import main
+from weir.operations.approval import Loss, things
+from weir.operations.form import dry_run_argument, reader_group_argument
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.lifecycle import GroupDeleted, delete_reader_group
 
 
@@ -50,16 +47,11 @@ def _tried(database: Database, arguments: DeleteReaderGroup) -> tuple[GroupDelet
 
 def run(job: Job, arguments: DeleteReaderGroup) -> GroupDeleted:
     """Delete one group."""
-    if arguments.dry_run:
-        found, loss = _tried(job.database, arguments)
-        job.say_all(loss.tried)
-        return found
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    return as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
-        lambda database: _tried(database, arguments)[1],
+    if not arguments.dry_run:
+        check_warehouse_ownership(job.database, job.settings.warehouse)
+    return job.tried_or_done(
+        arguments.dry_run,
+        lambda database: _tried(database, arguments),
         lambda database: delete_reader_group(
             database, arguments.reader_group, request_id=job.request_id
         ),
@@ -83,6 +75,4 @@ ACTION = Action(
     rehearsed=True,
     measure=measure,
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -17,13 +17,9 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
-from weir.operations.form import (
-    argument,
-    dry_run_argument,
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.approval import Loss, things
+from weir.operations.form import argument, dry_run_argument, stream_argument
+from weir.operations.runner import run_if_main
 from weir.retention.delete_stream import StreamDeleted, delete_stream
 
 
@@ -66,16 +62,11 @@ def _tried(database: Database, arguments: DeleteStream) -> tuple[StreamDeleted, 
 
 def run(job: Job, arguments: DeleteStream) -> StreamDeleted:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
-    if arguments.dry_run:
-        found, loss = _tried(job.database, arguments)
-        job.say_all(loss.tried)
-        return found
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    return as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
-        lambda database: _tried(database, arguments)[1],
+    if not arguments.dry_run:
+        check_warehouse_ownership(job.database, job.settings.warehouse)
+    return job.tried_or_done(
+        arguments.dry_run,
+        lambda database: _tried(database, arguments),
         lambda database: delete_stream(
             database, stream_name(arguments.stream), unread_too=arguments.unread_too,
             request_id=job.request_id,
@@ -93,6 +84,4 @@ def said(arguments: DeleteStream, _report: StreamDeleted) -> str:
 ACTION = Action(
     __file__, DeleteStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -18,10 +18,10 @@ batch may be reading. When the last one is deleted, the certificate is signed, b
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import cast
 
 from weir.annex.erasure.asked import masked
-from weir.annex.erasure.everywhere import Everywhere, Measured, Wanted
+from weir.annex.erasure.everywhere import EraseReport, Everywhere, Measured, Wanted
 from weir.annex.erasure.find import Each, Look, here
 from weir.annex.erasure.sentences import NOT_KEPT, RECORDED, Recorded
 from weir.controller.read_plan import FileSlice
@@ -35,7 +35,7 @@ from weir.operations.action import STREAMS, Action, Job
 from weir.operations.approval import Loss, check_approved
 from weir.operations.entries import LINE_PATTERN
 from weir.operations.form import argument, stream_argument
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.settings import Settings
 
 # With fewer events to look at, Spark's start takes longer than looking here. To open a file costs
@@ -86,7 +86,7 @@ class Erase:
     )  # fmt: skip
 
 
-_COUNTER_EXAMPLES = Recorded("FROM counter_example WHERE true", "UPDATE counter_example", ("what",))
+_COUNTER_EXAMPLES = Recorded("UPDATE counter_example", ("what",))
 
 
 def _everywhere(job: Job, arguments: Erase) -> Everywhere:
@@ -179,24 +179,6 @@ def _asked(arguments: Erase) -> str:
     return f"these are the events {what}; {by} asks for it, because: {arguments.reason}"
 
 
-class EraseReport(TypedDict):
-    """What was erased, by stream, store and output: how many events and rows; or would be.
-
-    Of an erasure the sum of its `events`, whether its certificate is `signed`, and what it
-    `waits_for`; of a dry run by stream the events and files, `places`, and what was `asked`."""
-
-    dry_run: bool
-    streams: dict[str, object]
-    stores: dict[str, int]
-    outputs: dict[str, int]
-    remains: list[dict[str, str]]
-    events: NotRequired[int]
-    signed: NotRequired[bool]
-    waits_for: NotRequired[list[str]]
-    places: NotRequired[object]
-    asked: NotRequired[dict[str, object]]
-
-
 def run(job: Job, arguments: Erase) -> EraseReport:
     """Erase from one stream and its copies. The row of the run forgets the keys first."""
     kept = {
@@ -220,7 +202,7 @@ def run(job: Job, arguments: Erase) -> EraseReport:
     )  # fmt: skip
     if not (done["events"] or done["stores"] or done["outputs"]):
         job.say(_nothing(arguments))
-    return cast(EraseReport, {**done, "dry_run": False})
+    return done
 
 
 def _nothing(arguments: Erase) -> str:
@@ -231,7 +213,7 @@ def _nothing(arguments: Erase) -> str:
 def said(arguments: Erase, report: EraseReport) -> str:
     """Say how much was erased."""
     if arguments.dry_run:
-        events = sum(count for count, _ in cast(dict[str, list[int]], report["streams"]).values())
+        events = sum(one[0] for one in report["streams"].values() if isinstance(one, list))
         return f"{counted(events, 'event')} would be erased: this was a dry run"
     signed = (
         "the certificate is signed" if report["signed"] else "the certificate is not signed yet"
@@ -245,6 +227,4 @@ ACTION = Action(
     __file__, Erase, run, said, STREAMS, irreversible=True, measure=measure,
     kept=("stream", "reason", "requested_by", "dry_run"),  # not what is to be erased
 )  # fmt: skip
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -23,7 +23,7 @@ from weir.operations.form import (
     truncated_argument,
 )
 from weir.operations.group_settings import SETTINGS
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.lifecycle import GroupCreated, fork_reader_group
 
 
@@ -69,6 +69,4 @@ def said(arguments: ForkReaderGroup, _report: GroupCreated) -> str:
 
 
 ACTION = Action(__file__, ForkReaderGroup, run, said, READER_GROUPS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

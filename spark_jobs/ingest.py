@@ -12,7 +12,6 @@ import json
 from dataclasses import dataclass, fields
 
 from weir.arrow.ingest import stage_files
-from weir.consumers.engine import ENGINES
 from weir.controller.locks import not_active, read_stream
 from weir.controller.transactions import CommittedReport
 from weir.errors import InvalidInput, counted
@@ -26,8 +25,8 @@ from weir.kernel.text_options import TextOptions
 from weir.model.names import stream_name
 from weir.operations.action import DATA, Action, Job
 from weir.operations.entries import OUTSIDE_FORMS
-from weir.operations.form import argument, stream_argument
-from weir.operations.runner import main
+from weir.operations.form import ENGINES, argument, stream_argument
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class Ingest:
         "Engine",
         "What reads the files: spark; pyarrow, without a JVM, for at most 256 MiB; auto: pyarrow "
         "where it can, else spark.",
-        "auto", enum=["auto", *ENGINES],
+        "auto", enum=list(ENGINES),
         section="More",
     )  # fmt: skip
 
@@ -250,6 +249,4 @@ def said(arguments: Ingest, report: CommittedReport) -> str:
 
 
 ACTION = Action(__file__, Ingest, run, said, DATA, moves_data=True, uses_spark=True, check=check)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -14,7 +14,7 @@ from weir.errors import counted
 from weir.model.amounts import parse_size
 from weir.operations.action import DATA, Action, Job
 from weir.operations.consumers import AskedConsumer, Process, with_declared
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.lifecycle import end_of_group
 
 if TYPE_CHECKING:
@@ -99,6 +99,4 @@ def said(arguments: Process, report: "Consumed") -> str:
 
 
 ACTION = Action(__file__, Process, run, said, DATA, moves_data=True, uses_spark=True, check=check)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

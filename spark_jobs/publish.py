@@ -12,40 +12,24 @@ continues with the others, names it, and fails at its end; the table stays what 
 """
 
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict
 
-from weir.annex.publication.run import publish
+from weir.annex.publication.run import Published, publish
 from weir.errors import counted
-from weir.model.names import READABLE_STREAM_PATTERN, stream_name
+from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import argument
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
 class Publish:
     """Publish what is new of streams as tables that other engines read."""
 
-    streams: list[str] = argument(
-        "Streams",
-        "Of these, as scope/stream. Empty: of all with the setting publish.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-        names="stream",
-    )  # fmt: skip
+    streams: list[str] = streams_argument(
+        "Of these, as scope/stream. Empty: of all with the setting publish.", checked=True
+    )
     dry_run: bool = argument("Dry run", "Only say what would be published.", False)
-
-
-class Published(TypedDict):
-    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
-    whether it has `ended`, or another run is `busy` with it; or the `error`."""
-
-    stream: str
-    added: NotRequired[int]
-    removed: NotRequired[int]
-    snapshot: NotRequired[int]
-    ended: NotRequired[bool]
-    busy: NotRequired[bool]
-    error: NotRequired[str]
 
 
 class PublishReport(TypedDict):
@@ -59,8 +43,8 @@ def run(job: Job, arguments: Publish) -> PublishReport:
     names = [stream_name(stream) for stream in arguments.streams] or None
     published = publish(job.database, job.settings, names, dry_run=arguments.dry_run)
     for one in published:
-        job.say(say(cast(Published, one)))
-    report = PublishReport(published=cast(list[Published], published))
+        job.say(say(one))
+    report = PublishReport(published=published)
     return complete(report, published)
 
 
@@ -87,6 +71,4 @@ def said(arguments: Publish, report: PublishReport) -> str:
 
 
 ACTION = Action(__file__, Publish, run, said, UPKEEP)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

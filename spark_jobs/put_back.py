@@ -16,17 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weir.errors import counted
-from weir.model.names import (
-    FUNCTION_PATTERN,
-)
+from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import DATA, Action, Job
 from weir.operations.consumers import with_declared
-from weir.operations.form import (
-    OUTPUT_PATTERN,
-    argument,
-    reader_group_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import OUTPUT_PATTERN, argument, reader_group_argument
+from weir.operations.runner import run_if_main
 
 if TYPE_CHECKING:
     from weir.consumers.consumer import Consumed
@@ -76,6 +70,4 @@ def said(arguments: PutBack, report: "Consumed") -> str:
 
 
 ACTION = Action(__file__, PutBack, run, said, DATA, moves_data=True, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.form import (
-    LONGEST_CUT,
-    argument,
-    reader_group_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import LONGEST_CUT, argument, reader_group_argument
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.readers import ReaderGone, reader_offline
 
 
@@ -59,6 +55,4 @@ def said(arguments: ReaderOffline, _report: ReaderGone) -> str:
 
 
 ACTION = Action(__file__, ReaderOffline, run, said, READER_GROUPS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

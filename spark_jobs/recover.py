@@ -13,16 +13,13 @@ and deletes nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict, cast
 
-from weir.annex.recovery.recover import BeforeRecovery, recover
+from weir.annex.recovery.recover import BeforeRecovery, ErasedSince, RecoverReport, recover
 from weir.compaction.run import checks
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.form import (
-    argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument
+from weir.operations.runner import run_if_main
 from weir.seams import hung
 
 
@@ -54,37 +51,10 @@ class Recover:
     )  # fmt: skip
 
 
-class ErasedSince(TypedDict):
-    """What may have been erased after the backup. `unknown_since`: not known from this time on.
-    `files`, `examples`: whose events may be back. `certificates`: what the given ones say. `then`:
-    what is to be done."""
-
-    unknown_since: str | None
-    files: NotRequired[int]
-    examples: NotRequired[list[str]]
-    certificates: NotRequired[list[dict[str, object]]]
-    then: list[str]
-
-
-class RecoverReport(TypedDict):
-    """How database and warehouse differ, and what was done about it."""
-
-    restored: bool
-    moved: bool
-    unknown_files: int
-    unknown: list[str]
-    missing_files: int
-    missing: list[str]
-    found: int
-    lost: list[dict[str, object]]
-    streams: NotRequired[list[dict[str, object]]]
-    erased: ErasedSince
-
-
 def run(job: Job, arguments: Recover) -> RecoverReport:
     """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
     that jobs may run again."""
-    erased: dict[str, Any] = {"unknown_since": None, "then": []}
+    erased: ErasedSince = {"unknown_since": None, "then": []}
     for annex in hung(BeforeRecovery):
         erased |= annex.look(job.database, job.settings.warehouse, arguments.erased)
     report = recover(
@@ -97,7 +67,7 @@ def run(job: Job, arguments: Recover) -> RecoverReport:
     )
     for line in erased["then"]:
         job.say(line)
-    return cast(RecoverReport, {**report, "erased": erased})
+    return {**report, "erased": erased}
 
 
 def said(_arguments: Recover, report: RecoverReport) -> str:
@@ -113,6 +83,4 @@ def said(_arguments: Recover, report: RecoverReport) -> str:
 
 
 ACTION = Action(__file__, Recover, run, said, UPKEEP, irreversible=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -17,7 +17,7 @@ from weir.operations.form import (
     reader_group_argument,
 )
 from weir.operations.group_settings import WRITTEN
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.retention.release import Released, release
 
 
@@ -57,6 +57,4 @@ def said(arguments: ReleaseReaderGroup, _report: Released) -> str:
 ACTION = Action(
     __file__, ReleaseReaderGroup, run, said, READER_GROUPS, irreversible=True, rehearsed=True
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -17,7 +17,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.operations.action import READER_GROUPS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
+from weir.operations.approval import Loss, things
 from weir.operations.form import (
     STARTING_POINT,
     STARTING_POINTS,
@@ -28,7 +28,7 @@ from weir.operations.form import (
     truncated_argument,
 )
 from weir.operations.group_settings import WRITTEN
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.reset import GroupReset, reset_reader_group
 
 
@@ -102,10 +102,7 @@ def run(job: Job, arguments: ResetReaderGroup) -> GroupReset:
         job.say_all(_told(arguments, found, {}).tried)
         return {**found, "dry_run": True}
     check_warehouse_ownership(job.database, job.settings.warehouse)
-    done = as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
+    done = job.as_approved(
         lambda database: _loss(database, arguments),
         lambda database: _reset(database, arguments, job.request_id),
     )
@@ -123,6 +120,4 @@ def said(arguments: ResetReaderGroup, _report: GroupReset) -> str:
 ACTION = Action(
     __file__, ResetReaderGroup, run, said, READER_GROUPS, rehearsed=True, measure=measure
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

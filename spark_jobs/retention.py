@@ -3,8 +3,8 @@
 The run decides about each stream and truncates it in one transaction. `weir.retention_decisions`
 has each decision with its reason. The log names the subscribers that have timed out, have lost
 events, or soon will (`weir.retention_alerts` has those of all streams). Files are deleted after the
-grace period, if their footers are what was recorded; what differs is kept, is in `weir.damage`, and
-fails the run that finds it. With `dry_run`, the run only says what it would do.
+grace period, if their footers are what was recorded; what differs is kept, and fails the run that
+finds it. With `dry_run`, the run only says what it would do.
 
 **On failure.** Everything done so far is kept, and the next run does the rest. If one stream or
 group fails, the run continues with the others, names it, and fails at its end.
@@ -15,15 +15,10 @@ from typing import TypedDict
 
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
-from weir.model.names import (
-    READABLE_STREAM_PATTERN,
-    stream_name,
-)
+from weir.model.names import stream_name
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import (
-    argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 from weir.retention.garbage import Swept, sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import Decided, retain
@@ -36,10 +31,9 @@ class Retention:
     dry_run: bool = argument(
         "Dry run", "Only say what the run would do, for the given streams or all.", False
     )
-    streams: list[str] = argument(
-        "Streams", "Decide about these, as scope/stream. Empty: about all that have changed.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-    )  # fmt: skip
+    streams: list[str] = streams_argument(
+        "Decide about these, as scope/stream. Empty: about all that have changed."
+    )
 
 
 class RetentionReport(TypedDict):
@@ -90,6 +84,4 @@ def said(arguments: Retention, report: RetentionReport) -> str:
 
 
 ACTION = Action(__file__, Retention, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

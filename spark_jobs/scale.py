@@ -15,16 +15,11 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from weir.errors import counted
-from weir.model.names import (
-    READABLE_STREAM_PATTERN,
-    stream_name,
-)
+from weir.model.names import stream_name
 from weir.model.split_points import Found, HotSegment
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.form import (
-    argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import argument, streams_argument
+from weir.operations.runner import run_if_main
 from weir.scaling.run import ByLoad, scale_by_load
 
 
@@ -35,11 +30,9 @@ class Scale:
     dry_run: bool = argument(
         "Dry run", "Only say what the run would do, for the given streams or all.", False
     )
-    streams: list[str] = argument(
-        "Streams",
-        "Decide about these, as scope/stream. Empty: about all that scale by load and have moved.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
-    )  # fmt: skip
+    streams: list[str] = streams_argument(
+        "Decide about these, as scope/stream. Empty: about all that scale by load and have moved."
+    )
 
 
 class ScaleReport(TypedDict):
@@ -76,6 +69,4 @@ def said(arguments: Scale, report: ScaleReport) -> str:
 
 
 ACTION = Action(__file__, Scale, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -13,12 +13,8 @@ from weir.controller.scale import Scaled, scale
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.form import (
-    SEGMENT_PATTERN,
-    argument,
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import SEGMENT_PATTERN, argument, stream_argument
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,4 @@ def said(arguments: ScaleStream, report: Scaled) -> str:
 
 
 ACTION = Action(__file__, ScaleStream, run, said, STREAMS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -12,10 +12,8 @@ from weir.controller.seal import Sealed, seal_stream
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.form import (
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.form import stream_argument
+from weir.operations.runner import run_if_main
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,4 @@ def said(arguments: SealStream, report: Sealed) -> str:
 
 
 ACTION = Action(__file__, SealStream, run, said, STREAMS, irreversible=True, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -2,8 +2,8 @@
 
 The recorded cuts are the retention set. One statement records all streams. Then one Spark job reads
 the footer of each file that was committed since the cut before, and compares its size, rows and
-ranks and the hash of its end with what was recorded. What differs is in `weir.damage`, and the run
-that finds it fails. `weir.retention_set` says when each cut was proven (`proven_at`): all files
+ranks and the hash of its end with what was recorded. The run that finds what differs fails, and
+says where it is listed. `weir.retention_set` says when each cut was proven (`proven_at`): all files
 before it were looked at, and no damage of the stream was known. A stream with damage has cuts, too;
 they are proven once it is mended. A run looks at about 20,000 files, of the streams with the fewest
 first; the next one goes on there.
@@ -19,7 +19,7 @@ from typing import NotRequired, TypedDict, cast
 
 from weir.errors import counted
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.steps import CutStep
 from weir.retention.capture import Captured, capture
 from weir.seams import hung
@@ -53,6 +53,4 @@ def said(_arguments: StreamCuts, report: StreamCutsReport) -> str:
 
 
 ACTION = Action(__file__, StreamCuts, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

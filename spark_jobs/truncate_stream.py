@@ -25,13 +25,9 @@ from weir.database.connection import Database
 from weir.errors import counted
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
 from weir.operations.action import STREAMS, Action, Job
-from weir.operations.approval import Loss, as_approved, things
-from weir.operations.form import (
-    LONGEST_CUT,
-    argument,
-    stream_argument,
-)
-from weir.operations.runner import main
+from weir.operations.approval import Loss, things
+from weir.operations.form import LONGEST_CUT, argument, stream_argument
+from weir.operations.runner import run_if_main
 from weir.retention.manual_truncation import Truncation, in_words, truncate_before
 
 
@@ -96,10 +92,7 @@ def run(job: Job, arguments: TruncateStream) -> TruncateReport:
     dry_run = arguments.dry_run
     if not dry_run:
         check_warehouse_ownership(job.database, job.settings.warehouse)
-    done = as_approved(
-        job.database,
-        job.request_id,
-        job.approved,
+    done = job.as_approved(
         lambda database: _loss(database, arguments),
         lambda database: truncate_before(
             database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,
@@ -121,6 +114,4 @@ def said(arguments: TruncateStream, report: TruncateReport) -> str:
 ACTION = Action(
     __file__, TruncateStream, run, said, STREAMS, irreversible=True, rehearsed=True, measure=measure
 )
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -15,7 +15,7 @@ from typing import cast
 from weir.operations.action import READER_GROUPS, Action, Job
 from weir.operations.asked import bring
 from weir.operations.group_forms import UpdateReaderGroup
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.reader_groups.groups.update import GroupUpdated
 
 
@@ -33,6 +33,4 @@ def said(arguments: UpdateReaderGroup, _report: GroupUpdated) -> str:
 
 
 ACTION = Action(__file__, UpdateReaderGroup, run, said, READER_GROUPS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -15,7 +15,7 @@ from typing import cast
 from weir.controller.update import StreamUpdated
 from weir.operations.action import STREAMS, Action, Job
 from weir.operations.asked import bring
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.stream_forms import UpdateStream
 
 
@@ -44,6 +44,4 @@ def said(arguments: UpdateStream, report: StreamUpdated) -> str:
 
 
 ACTION = Action(__file__, UpdateStream, run, said, STREAMS, rehearsed=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

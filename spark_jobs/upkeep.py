@@ -5,8 +5,8 @@ deletes garbage files after the grace period, and drops their staging tables. It
 of what lies wholly below the head and below the positions of all groups, and of versions of adjunct
 stores that have expired (`metadata_history`), old checkpoints that are automatic or were given up
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
-It publishes what is new of the streams with the setting `publish` (`weir.publications` shows how
-far). It signs the certificates of erasures of which no file is left (`weir.certificates`).
+It publishes what is new of the streams with the setting `publish`, and signs the certificates of
+erasures of which no file is left.
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
@@ -30,7 +30,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.history.job_runs import prune_runs
 from weir.operations.action import UPKEEP, Action, Job, complete
-from weir.operations.runner import main
+from weir.operations.runner import run_if_main
 from weir.operations.steps import UpkeepStep
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
@@ -145,6 +145,4 @@ def said(_arguments: Upkeep, report: UpkeepReport) -> str:
 
 
 ACTION = Action(__file__, Upkeep, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

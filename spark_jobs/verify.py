@@ -20,11 +20,9 @@ a backup.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, cast
 
 from weir.annex.verification.recorded import Unit
-from weir.annex.verification.verify import Contents, by_pyarrow, verify
-from weir.consumers.engine import ENGINES
+from weir.annex.verification.verify import Contents, VerifyReport, by_pyarrow, verify
 from weir.controller.times import parse_span
 from weir.errors import counted
 from weir.installation.extras import has_spark, naming_extras
@@ -32,8 +30,8 @@ from weir.installation.opened import Installation
 from weir.model.amounts import SIZE_PATTERN, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.operations.action import UPKEEP, Action, Job
-from weir.operations.form import SIZES, argument
-from weir.operations.runner import main
+from weir.operations.form import ENGINES, SIZES, argument
+from weir.operations.runner import run_if_main
 
 MUCH = 1 << 30  # bytes: with less, Spark's start takes longer than reading here
 
@@ -75,23 +73,9 @@ class Verify:
         "Engine",
         "What reads the events: spark, in a job; pyarrow, in one process; auto: spark where there "
         "is much to read and pyspark is installed.",
-        "auto", enum=["auto", *ENGINES],
+        "auto", enum=list(ENGINES),
         section="More", beside="contents",
     )  # fmt: skip
-
-
-class VerifyReport(TypedDict):
-    """What was looked at, and how much damage of each kind there is."""
-
-    streams: int
-    files: int
-    events: int
-    bytes: int
-    without_digest: int
-    keys_not_checked: int
-    damage: dict[str, int]
-    repaired: int
-    complete: bool
 
 
 def run(job: Job, arguments: Verify) -> VerifyReport:
@@ -108,7 +92,7 @@ def run(job: Job, arguments: Verify) -> VerifyReport:
     )
     if (error := done.error()) is not None:
         raise error
-    return cast(VerifyReport, done.report())
+    return done.report()
 
 
 def contents_by(app: Installation, engine: str) -> Contents:
@@ -137,6 +121,4 @@ def said(_arguments: Verify, report: VerifyReport) -> str:
 
 
 ACTION = Action(__file__, Verify, run, said, UPKEEP, uses_spark=True)
-
-if __name__ == "__main__":
-    raise SystemExit(main(ACTION))
+run_if_main(ACTION, __name__)

@@ -35,14 +35,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO we
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version, weir_internal.hidden_stream,
     weir_internal.hidden_group, weir_internal.hidden_store, weir_internal.held_garbage, weir_internal.annex_file
 FROM weir_jobs, weir_team;
-GRANT UPDATE (sweep_count, incarnation, warehouse, batches_pruned) ON weir_internal.installation TO weir_jobs;
+GRANT UPDATE (sweep_count, swept_at, incarnation, warehouse, batches_pruned) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs, weir_team;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs, weir_team;
 -- What Airflow is told of all streams is no team's.
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.watch FROM weir_team;
 REVOKE INSERT, UPDATE ON weir_internal.announcement FROM weir_team;
-REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
-    weir_internal.due_partitions, weir_internal.announced_partitions
+REVOKE EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced
 FROM weir_team;
 
 -- A view shows what its reader may see, so that it takes the reader's rights to tables and functions. The pages ask
@@ -203,8 +202,9 @@ END $$;
 -- A triggerer asks what is to be announced and what has come about, and records what was announced.
 GRANT USAGE ON SCHEMA weir_internal TO weir_watcher;
 GRANT EXECUTE ON FUNCTION weir_internal.watch_streams, weir_internal.to_announce, weir_internal.announced,
-    weir_internal.progress_of
+    weir_internal.progress_of, weir_internal.work
 TO weir_watcher;
+GRANT EXECUTE ON FUNCTION weir_internal.work TO weir_reader;
 
 -- These run with the rights of weir_publisher, which needs CREATE for as long as it is given them. Nobody may execute them
 -- but the owner, whose functions look first who asks for what (publishing_door.sql).

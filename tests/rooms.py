@@ -65,6 +65,8 @@ ROOMS = {
     "pages": "",
     "programs": "",
     "airflow": "",
+    "annex.partitions": "watched_partition",
+    "annex.alerts": "",
     "local": "",
     "terminal": "",
 }

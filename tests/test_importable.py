@@ -64,7 +64,8 @@ def module_names(*rooms: str) -> list[str]:
 
 
 def test_the_library_is_importable_without_airflow_and_pyspark(tmp_path: Path) -> None:
-    names = module_names(*(room for room in ORDER if not room.startswith(("spark", "airflow"))))
+    inside = ("spark", "airflow", "annex.alerts", "annex.partitions")
+    names = module_names(*(room for room in ORDER if not room.startswith(inside)))
     assert import_without("airflow,pyspark", names, tmp_path) == {}
 
 
@@ -79,7 +80,15 @@ def test_what_runs_in_spark_is_importable_without_airflow(tmp_path: Path) -> Non
 
 def test_operators_and_dags_are_importable_without_pyspark(tmp_path: Path) -> None:
     dags = [str(path) for path in sorted((REPOSITORY / "dags").glob("*.py"))]
-    assert import_without("pyspark", [*module_names("airflow"), *dags], tmp_path) == {}
+    rooms = [room for room in ("airflow", "annex.alerts", "annex.partitions") if room in ORDER]
+    assert import_without("pyspark", [*module_names(*rooms), *dags], tmp_path) == {}
+
+
+def test_a_dag_file_loads_pyarrow_only_for_operators_of_actions(tmp_path: Path) -> None:
+    names = ["operators", "queries", "sensors", "decorators"]
+    rooms = [room for room in ("annex.alerts", "annex.partitions") if room in ORDER]
+    wanted = [*(f"weir.airflow.{name}" for name in names), *(f"weir.{room}" for room in rooms)]
+    assert import_without("pyarrow", wanted, tmp_path) == {}
 
 
 def test_the_blocking_of_packages_works(tmp_path: Path) -> None:

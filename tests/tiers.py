@@ -4,7 +4,12 @@ import pytest
 
 # Fixtures and folders that tell; a test that needs it in another way is marked by hand.
 JVM_FIXTURES = {"spark"}
-AIRFLOW_FOLDERS = ("tests/acceptance/", "tests/airflow/")
+AIRFLOW_FOLDERS = (
+    "tests/acceptance/",
+    "tests/airflow/",
+    "tests/annex/alerts/",
+    "tests/annex/partitions/",
+)
 
 
 def mark(item: pytest.Item) -> None:

@@ -306,12 +306,12 @@ def _processed(report: dict[str, Any]) -> str:
 
 
 def _checkpointed(report: dict[str, Any]) -> str:
-    groups = " and ".join(checkpoint["reader_group"] for checkpoint in report["checkpoints"])
+    groups = " and ".join(one["reader_group"] for one in report.get("checkpoints", []))
     return f"{groups} moved" if groups else "nothing has moved since the last"
 
 
 def _captured(report: dict[str, Any]) -> str:
-    count = len(report["captured"])
+    count = len(report.get("captured", []))
     return f"{count} stream{'s' if count != 1 else ''} moved since the last"
 
 

@@ -1,8 +1,8 @@
 """Weir: a durable, elastic stream store on Airflow, PySpark, Postgres and Parquet.
 
 Its packages have one order, in which each may import those below it (docs/architecture.md; kept by
-tests/test_import_contract.py). Only `weir.airflow` imports airflow. Only `weir.spark`
-works with pyspark; `weir.warehouse.hadoop` imports it when it needs it.
+tests/test_import_contract.py). Only `weir.airflow` and annexes above it import airflow.
+Only `weir.spark` works with pyspark; `weir.warehouse.hadoop` imports it when it needs it.
 """
 
 import importlib

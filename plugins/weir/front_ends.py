@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 FrontEnd = Literal["form", "terminal", "dag", "program"]
 _CODE = ("dag", "program")  # in which people write
@@ -42,7 +42,7 @@ _OPTIONS = {("ingest", "routing_key"): "--key", ("create_stream", "routing_key")
 @dataclass(frozen=True)
 class _Speaker:
     front_end: FrontEnd
-    forms: Mapping[str, type[Any]]
+    forms: Mapping[str, type]
     operation: str = ""  # the one that runs
 
 
@@ -56,9 +56,7 @@ def _speaking() -> _Speaker:
 
 
 @contextmanager
-def speaking(
-    front_end: FrontEnd, forms: Mapping[str, type[Any]], operation: str = ""
-) -> Iterator[None]:
+def speaking(front_end: FrontEnd, forms: Mapping[str, type], operation: str = "") -> Iterator[None]:
     """Use the words of a front end in this process for the block. `forms`: the arguments of each
     operation, as `weir.operations.jobs.FORMS` has them; `operation`: the one that runs, if any."""
     own = _Speaker(front_end, forms, operation)
@@ -71,7 +69,7 @@ def speaking(
 
 @contextmanager
 def speaking_to_one(
-    front_end: FrontEnd, forms: Mapping[str, type[Any]], operation: str
+    front_end: FrontEnd, forms: Mapping[str, type], operation: str
 ) -> Iterator[None]:
     """Use the words of a front end for the block, in this thread only: several people are answered
     at once."""
@@ -82,7 +80,7 @@ def speaking_to_one(
         _asked.reset(before)
 
 
-def do(operation: str, **arguments: Any) -> str:
+def do(operation: str, **arguments: object) -> str:
     """Return how to start an operation with these arguments, as a phrase that begins with a verb,
     such as run `weir seal-stream shop/orders`. A value in capitals stands for one that the person
     chooses; a form has a field for it."""
@@ -102,7 +100,7 @@ def do(operation: str, **arguments: Any) -> str:
     return f"run `{typed(operation, arguments)}`"
 
 
-def give(**argument: Any) -> str:
+def give(**argument: object) -> str:
     """Return how to give the running operation one argument, as a phrase that begins with a verb,
     such as add --allow-repeat."""
     [(name, value)] = argument.items()
@@ -165,7 +163,7 @@ def option(operation: str, argument: str) -> str:
     return _OPTIONS.get((operation, argument), f"--{argument.replace('_', '-')}")
 
 
-def typed(operation: str, arguments: Mapping[str, Any]) -> str:
+def typed(operation: str, arguments: Mapping[str, object]) -> str:
     """Return a command as a person types it, with the arguments that need no name first."""
     subjects = [name for name in positional(operation, arguments) if name in arguments]
     first = [str(one) for name in subjects for one in _listed(arguments[name])]
@@ -196,7 +194,7 @@ def _quoted(word: str) -> str:
     return f"$'{escaped}'"
 
 
-def _words(operation: str, name: str, value: Any) -> list[str]:
+def _words(operation: str, name: str, value: object) -> list[str]:
     """Return an argument as the words of a command."""
     if isinstance(value, bool):
         return [option(operation, name) if value else f"--no-{name.replace('_', '-')}"]
@@ -215,21 +213,21 @@ def _in_code(name: str) -> str:
     return RENAMED.get(name, name) if in_dag else name
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
-def _in_form(value: Any) -> str:
+def _in_form(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return ", ".join(map(_text, _listed(value)))
 
 
-def _is_chosen(value: Any) -> bool:
+def _is_chosen(value: object) -> bool:
     """Return whether a value stands for one that the person chooses."""
     return PLACEHOLDER.fullmatch(_in_form(value)) is not None
 

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from weir.errors import InvalidInput
 from weir.source_tree import REPOSITORY
@@ -19,6 +19,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SPARK = re.compile(r"sc://[^\s/:;]+(:\d+)?(/(;[^\s;=]+=[^\s;]+)*;?)?")
 # Variables of Weir that are no settings; those of a deployment may be there, too.
 _OTHERS = {"WEIR_CONFIG", "WEIR_DATABASE_OWNER", "WEIR_STACK_ID"}
+_Value: TypeAlias = str | float | tuple[str, ...]  # also a bool or an int
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def load(environ: dict[str, str] | None = None) -> Settings:
             raise InvalidInput("setting_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
     else:
         path = config_of(Path.cwd(), os.geteuid()) or Path("weir.toml").resolve()
-    values: dict[str, Any] = {}
+    values: Mapping[str, object] = {}
     if path.is_file():
         try:
             values = tomllib.loads(path.read_text())
@@ -138,7 +139,7 @@ def of_program(database: str, warehouse: str) -> Settings:
     return _made({}, Path("weir.toml").resolve(), {**os.environ, **given})
 
 
-def of_connection(config: str, given: Mapping[str, Any]) -> Settings:
+def of_connection(config: str, given: Mapping[str, object]) -> Settings:
     """Return the settings of a file (none if empty) with those that are given in place of its own.
     Variables of the environment do not count: they are those of another installation. Raises
     InvalidInput as `load` does, and if there is neither a file nor a database and a warehouse."""
@@ -177,14 +178,16 @@ def as_environment(settings: Settings) -> dict[str, str]:
     return texts
 
 
-def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Settings:
+def _made(values: Mapping[str, object], path: Path, environ: Mapping[str, str]) -> Settings:
     """Return the settings of a file's values and of an environment."""
     known = {field.name: field for field in fields(Settings)}
     for name in sorted(set(values) - set(known)):
         raise InvalidInput(
             "setting_invalid", f"{path} has an unknown setting {name!r}{_meant(name, known)}."
         )
-    converted = {name: _from_file(name, known[name].default, values[name]) for name in values}
+    converted: dict[str, Any] = {
+        name: _from_file(name, known[name].default, values[name]) for name in values
+    }
     variables = {f"WEIR_{name.upper()}": name for name in known}
     for variable in sorted(name for name in environ if name.startswith("WEIR_")):
         if variable in variables:
@@ -196,7 +199,7 @@ def _made(values: dict[str, Any], path: Path, environ: Mapping[str, str]) -> Set
             )
     base = path.parent
     state = (base / converted.pop("state", ".weir")).absolute()
-    settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
+    settings = Settings(**converted, state=state)
     if settings.transaction_lease > settings.transaction_max:
         raise InvalidInput(
             "setting_invalid",
@@ -223,7 +226,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
     return f": did you mean {close[0]!r}" if close else ""
 
 
-def _from_file(name: str, default: Any, value: Any) -> Any:
+def _from_file(name: str, default: object, value: object) -> _Value:
     """Return a value of weir.toml, of the kind of the default. Raises InvalidInput."""
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -240,7 +243,7 @@ def _from_file(name: str, default: Any, value: Any) -> Any:
     raise _wrong(name, default, value)
 
 
-def _from_text(name: str, default: Any, value: str) -> Any:
+def _from_text(name: str, default: object, value: str) -> _Value:
     """Return the value of a variable, of the kind of the default. Raises InvalidInput."""
     if isinstance(default, tuple):
         return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -262,7 +265,7 @@ def _number(name: str, default: float, value: float) -> float:
     return type(default)(value)
 
 
-def _wrong(name: str, default: Any, value: Any) -> InvalidInput:
+def _wrong(name: str, default: object, value: object) -> InvalidInput:
     kinds = {
         tuple: "a list of texts",
         bool: "true or false",
@@ -274,10 +277,10 @@ def _wrong(name: str, default: Any, value: Any) -> InvalidInput:
     return InvalidInput("setting_invalid", f"setting {name!r} is {shown}; it must be {kind}.")
 
 
-def _place(value: Any, state: Path, base: Path) -> Any:
+def _place(value: str | tuple[str, ...], state: Path, base: Path) -> str | tuple[str, ...]:
     if isinstance(value, tuple):
-        return tuple(_place(part, state, base) for part in value)
-    text = str(value).replace("{state}", str(state))
+        return tuple(str(_place(part, state, base)) for part in value)
+    text = value.replace("{state}", str(state))
     if re.match(r"[^/]*://[^/@]*:[^/]*@", text):
         raise InvalidInput(
             "setting_invalid",

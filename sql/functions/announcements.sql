@@ -1,17 +1,6 @@
 -- Announcements to Airflow (decision 75). A triggerer has rights to the functions of this file that have others'
 -- rights, and to nothing else.
 
-CREATE OR REPLACE FUNCTION weir_internal.partition_span(kind text) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE kind WHEN 'hours' THEN 3600000000 WHEN 'days' THEN 86400000000 END;
-COMMENT ON FUNCTION weir_internal.partition_span(text) IS 'The microseconds of an hour or a day; null for events.';
-
-CREATE OR REPLACE FUNCTION weir_internal.partition_begin(kind text, event_time bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN event_time - ((event_time % weir_internal.partition_span(kind)) + weir_internal.partition_span(kind))
-    % weir_internal.partition_span(kind);
-COMMENT ON FUNCTION weir_internal.partition_begin(text, bigint) IS 'When the hour or the day of an event time begins, in UTC, also before 1970.';
-
 CREATE OR REPLACE FUNCTION weir_internal.queue_announcements(
     s weir_internal.stream, in_number bigint, in_events boolean, in_until bigint, in_late boolean) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -20,9 +9,9 @@ AS $$
     SELECT w.airflow, w.kind, o.stream_name, o.stream_id, in_number
     FROM weir_internal.stream o JOIN weir_internal.watch w USING (stream_name)
     WHERE o.stream_id = s.stream_id AND (o.owner IS NULL OR weir_internal.may_act_for(weir_internal.asking(), o.owner))
-      AND CASE w.kind WHEN 'events' THEN in_events
-        ELSE in_late OR weir_internal.partition_begin(w.kind, in_until)
-            IS DISTINCT FROM weir_internal.partition_begin(w.kind, s.complete_until) END
+      AND (w.kind = 'events' AND in_events
+-- each annex: queued.sql
+          )
     ON CONFLICT DO NOTHING
 $$;
 COMMENT ON FUNCTION weir_internal.queue_announcements(weir_internal.stream, bigint, boolean, bigint, boolean) IS 'Queues a commit of a stream, as it was before, for each Airflow that watches it: whether it has events, what the stream is complete to from now on, and whether it has late events.';
@@ -78,18 +67,17 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.check_watches(text, text[], text[]) IS 'Refuses another login''s Airflow, and more Airflows or streams than a triggerer''s login may watch.';
 
--- What is complete by then is not announced, as what was committed by then is not.
 CREATE OR REPLACE FUNCTION weir_internal.watch_streams(in_airflow text, in_kinds text[], in_streams text[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT weir_internal.check_watches(in_airflow, in_kinds, in_streams);
-    INSERT INTO weir_internal.watch AS w (stream_name, airflow, kind, announced_until, login)
-    SELECT n.stream, in_airflow, n.kind, weir_internal.partition_begin(n.kind, s.complete_until), weir_internal.asking()
+    INSERT INTO weir_internal.watch AS w (stream_name, airflow, kind, login)
+    SELECT n.stream, in_airflow, n.kind, weir_internal.asking()
     FROM unnest(in_kinds, in_streams) AS n (kind, stream)
-    LEFT JOIN weir_internal.stream s ON s.stream_name = n.stream AND s.state <> 'deleted'
     ORDER BY n.stream, n.kind
     ON CONFLICT (stream_name, airflow, kind) DO UPDATE SET seen_at = clock_timestamp(),
-        login = CASE WHEN weir_internal.sees_all(excluded.login) THEN w.login ELSE excluded.login END
+        login = CASE WHEN weir_internal.sees_all(excluded.login) THEN w.login ELSE excluded.login END;
+-- each annex: watched.sql
 $$;
 COMMENT ON FUNCTION weir_internal.watch_streams(text, text[], text[]) IS 'Begins to announce streams to an Airflow, or says that it still wants that.';
 
@@ -126,7 +114,7 @@ AS $$
         JOIN weir_internal.stream s USING (stream_id)) t
     WHERE m.kind || ' ' || m.stream_name <> ALL (in_idle)
 $$;
-COMMENT ON FUNCTION weir_internal.to_announce(text, text[]) IS 'What is to be announced to an Airflow, per stream: of events, at most 1,000 transactions; of hours and days only that there may be some. in_idle: `kind stream` of what nobody waits for.';
+COMMENT ON FUNCTION weir_internal.to_announce(text, text[]) IS 'What is to be announced to an Airflow, per stream: of events, at most 1,000 transactions; of what an annex announces only that there may be some. in_idle: `kind stream` of what nobody waits for.';
 
 CREATE OR REPLACE FUNCTION weir_internal.announced(in_airflow text, in_streams text[], in_numbers bigint[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -145,69 +133,3 @@ AS $$
     WHERE w.stream_name = t.stream_name AND w.airflow = in_airflow AND w.kind = 'events'
 $$;
 COMMENT ON FUNCTION weir_internal.announced(text, text[], bigint[]) IS 'Records that transactions are in the database of an Airflow: pairs of a stream and a transaction number.';
-
--- Whole hours and days from the last one that was announced, or from the first event, to what is complete; none that
--- is further back than event_time_back, however old an event or a statement is. Commits with events on both sides of that
--- are `across`: their first event after it, and late events of an hour that was announced, are found in their files.
-CREATE OR REPLACE FUNCTION weir_internal.due_partitions(in_airflow text, in_kinds text[], in_streams text[])
-RETURNS TABLE (kind text, stream text, since bigint, until bigint, numbers bigint[], late bigint[], bound bigint,
-               across bigint[], left_out boolean, fresh boolean)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
-AS $$
-    SELECT w.kind, s.stream_name, least(coalesce(f.since, b.until), b.until), b.until, n.numbers, n.late, b.bound,
-           f.across, coalesce(f.left_out, false), n.fresh
-    FROM unnest(in_kinds, in_streams) AS a (kind, stream)
-    JOIN weir_internal.watch w ON w.stream_name = a.stream AND w.kind = a.kind AND w.airflow = in_airflow
-    JOIN weir_internal.stream s ON s.stream_name = w.stream_name AND s.state <> 'deleted'
-    CROSS JOIN LATERAL (
-        SELECT weir_internal.partition_begin(w.kind, s.complete_until) AS until,
-               weir_internal.partition_begin(w.kind, s.complete_until - 1000000 * s.event_time_back) AS bound) b
-    CROSS JOIN LATERAL (
-        SELECT w.announced_until AS since, NULL::bigint[] AS across, false AS left_out
-        WHERE w.announced_until >= b.bound
-        UNION ALL
-        SELECT weir_internal.partition_begin(w.kind, min(t.min_event_time) FILTER (WHERE t.min_event_time >= b.bound)),
-               array_agg(t.transaction_number ORDER BY t.clock) FILTER (WHERE t.min_event_time < b.bound
-                   AND t.max_event_time >= b.bound),
-               bool_or(t.min_event_time < b.bound AND (w.announced_until IS NULL OR t.max_event_time >= w.announced_until))
-        FROM weir_internal.transaction t
-        WHERE (w.announced_until >= b.bound) IS NOT TRUE AND b.bound IS NOT NULL
-          AND t.stream_name = s.stream_name AND t.clock > s.event_time_since
-        HAVING (w.announced_until >= b.bound) IS NOT TRUE) f
-    CROSS JOIN LATERAL (
-        SELECT array_agg(o.transaction_number ORDER BY o.transaction_number) AS numbers,
-               array_agg(o.transaction_number ORDER BY o.transaction_number)
-                   FILTER (WHERE t.late > 0 AND t.min_event_time < w.announced_until) AS late,
-               min(coalesce(t.clock, -o.transaction_number)) > weir_internal.now_clock() - 600000000 AS fresh
-        FROM (SELECT o.stream_id, o.transaction_number FROM weir_internal.announcement o
-              WHERE o.airflow = in_airflow AND o.kind = w.kind AND o.stream_name = w.stream_name
-              ORDER BY o.transaction_number LIMIT 1000) o
-        LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)) n
-    WHERE n.numbers IS NOT NULL
-$$;
-COMMENT ON FUNCTION weir_internal.due_partitions(text, text[], text[]) IS 'What was committed or stated and is not announced as hours or days: those that are complete, from since to until, in microseconds (null: none is complete), the transactions that say so (below 0: statements), and which of them have events of hours or days that were announced before. No hour before bound is announced; left_out: whether there are events of such; fresh: whether all of it is of the last ten minutes.';
-
-CREATE OR REPLACE FUNCTION weir_internal.announced_partitions(
-    in_airflow text, in_kinds text[], in_streams text[], in_untils bigint[], in_numbers jsonb, in_left_out text[])
-RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-    WITH n AS MATERIALIZED (
-        SELECT o.kind, o.stream, o.until, o.left_out, in_numbers -> (o.i - 1)::integer AS numbers
-        FROM unnest(in_kinds, in_streams, in_untils, in_left_out) WITH ORDINALITY AS o (kind, stream, until, left_out, i)
-    ), told AS (
-        DELETE FROM weir_internal.announcement a USING n CROSS JOIN LATERAL jsonb_array_elements(n.numbers) AS m (number)
-        WHERE a.airflow = in_airflow AND a.kind = n.kind AND a.stream_name = n.stream
-          AND a.transaction_number = m.number::bigint
-    )
-    UPDATE weir_internal.watch w
-    SET announced_at = clock_timestamp(), announced_until = greatest(w.announced_until, n.until),
-        left_out = coalesce(n.left_out, w.left_out),
-        left_out_at = CASE WHEN n.left_out IS NULL THEN w.left_out_at ELSE clock_timestamp() END
-    FROM (SELECT n.kind, n.stream, n.left_out,  -- what was stated may have been taken back meanwhile
-                 CASE WHEN s.complete_until IS NOT NULL
-                      THEN least(n.until, weir_internal.partition_begin(n.kind, s.complete_until)) END AS until
-          FROM n LEFT JOIN weir_internal.stream s ON s.stream_name = n.stream AND s.state <> 'deleted') n
-    WHERE w.airflow = in_airflow AND w.kind = n.kind AND w.stream_name = n.stream
-$$;
-COMMENT ON FUNCTION weir_internal.announced_partitions(text, text[], text[], bigint[], jsonb, text[]) IS 'Records that all hours or days of streams that end by a time are in the database of an Airflow, which transactions need no more announcing (an array for each stream), and what was left out.';

@@ -108,7 +108,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.begin_compaction(bigint, double precision, text, text) IS 'Locks a stream and begins a compaction of it, or takes over that of the same holder; returns its number, or null if the stream is gone or another compaction writes.';
 
 -- Each new file takes the place of the files with its offsets, if these are still the ones that it was made of. Of
--- some of their events it may have no row, because they are erased.
+-- some of their events it may have no row: holes.
 CREATE OR REPLACE FUNCTION weir_internal.swap_files(
     in_stream_id bigint, in_number bigint, in_segments bigint[], in_starts bigint[], in_events bigint[],
     in_bytes bigint[], in_paths text[], in_end_hashes bigint[],
@@ -162,7 +162,7 @@ BEGIN
         UNION ALL
         SELECT '', in_paths[n.i], in_stream_id, 'aborted', in_bytes[n.i], NULL, NULL
         FROM generate_subscripts(in_paths, 1) AS n (i)
-        -- What a recovery found is not its own.
+        -- A file that another append wrote is not its own.
         WHERE n.i <> ALL (whole) AND starts_with(in_paths[n.i], in_stream_id || '/_weir_tx=' || in_number || '/')
     )
     SELECT count(*) AS files, sum(o.events)::bigint AS events, sum(o.bytes)::bigint AS bytes,

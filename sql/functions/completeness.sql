@@ -100,26 +100,6 @@ BEGIN
     WHERE t.stream_id = s.stream_id AND t.clock > s.event_time_since
       AND (t.complete_until > in_until OR (in_until IS NULL AND t.complete_until IS NOT NULL));
     UPDATE weir_internal.stream o SET complete_until = in_until WHERE o.stream_id = s.stream_id;
-    RETURN QUERY SELECT a.* FROM weir_internal.take_back_announced(s.stream_id) a;
+-- each annex: taken_back.sql
 END $$;
-COMMENT ON FUNCTION weir_internal.take_back(weir_internal.stream, bigint) IS 'Makes a locked stream complete to an earlier event time than its writers have stated, or to none, and returns which hours and days that are no longer complete were announced: they will be again.';
-
--- Whoever calls it, it only says what is true: nothing later than what a stream is complete to is announced.
-CREATE OR REPLACE FUNCTION weir_internal.take_back_announced(in_stream_id bigint)
-RETURNS TABLE (airflow text, kind text, since bigint, until bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 10
-AS $$
-    WITH told AS MATERIALIZED (
-        SELECT w.stream_name, w.airflow, w.kind, w.announced_until,
-               weir_internal.partition_begin(w.kind, s.complete_until) AS back
-        FROM weir_internal.stream s JOIN weir_internal.watch w USING (stream_name)
-        WHERE s.stream_id = in_stream_id AND s.state <> 'deleted' AND w.announced_until IS NOT NULL
-          AND s.stream_id NOT IN (SELECT weir_internal.hidden_streams(weir_internal.asking()))
-    )
-    UPDATE weir_internal.watch w SET announced_until = t.back
-    FROM told t
-    WHERE w.stream_name = t.stream_name AND w.airflow = t.airflow AND w.kind = t.kind
-      AND (t.back IS NULL OR t.announced_until > t.back)
-    RETURNING w.airflow, w.kind, t.back, t.announced_until
-$$;
-COMMENT ON FUNCTION weir_internal.take_back_announced(bigint) IS 'Forgets that hours and days were announced that are later than what a stream is complete to, and returns them.';
+COMMENT ON FUNCTION weir_internal.take_back(weir_internal.stream, bigint) IS 'Makes a locked stream complete to an earlier event time than its writers have stated, or to none, and returns what annexes announced that is complete no longer, and that they will announce again.';

@@ -22,6 +22,7 @@ CREATE TABLE weir_internal.installation (
     installation_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     sweep_count bigint NOT NULL DEFAULT 0,
+    swept_at timestamptz,
     incarnation text NOT NULL,
     warehouse text,
     batches_pruned timestamptz,
@@ -31,6 +32,7 @@ COMMENT ON TABLE weir_internal.installation IS 'The identity of this database. T
 COMMENT ON COLUMN weir_internal.installation.installation_id IS 'Also in the file _weir_installation of the warehouse.';
 COMMENT ON COLUMN weir_internal.installation.created_at IS 'When the database was first migrated.';
 COMMENT ON COLUMN weir_internal.installation.sweep_count IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
+COMMENT ON COLUMN weir_internal.installation.swept_at IS 'When the last one began; null: there was none.';
 COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
 COMMENT ON COLUMN weir_internal.installation.warehouse IS 'Where the warehouse is, as the first job found it, for those who read files without Weir''s settings; null before, and after a recovery.';
 COMMENT ON COLUMN weir_internal.installation.batches_pruned IS 'Batches that ended before it may have been pruned, and no others; null: none was.';

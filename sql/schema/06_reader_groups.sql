@@ -35,7 +35,7 @@ COMMENT ON COLUMN weir_internal.reader_group.release IS 'automatic: each checkpo
 COMMENT ON COLUMN weir_internal.reader_group.time_out IS 'Seconds that a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
 COMMENT ON COLUMN weir_internal.reader_group.aligned IS 'Whether each of its batches holds, of all its streams, everything up to one clock and nothing after it.';
 COMMENT ON COLUMN weir_internal.reader_group.max_ahead IS 'Seconds by which no batch goes beyond the oldest event that other readers have not read; null: without such a limit.';
-COMMENT ON COLUMN weir_internal.reader_group.subject IS 'The column of what its consumers write that has the routing keys of what they read, for erasures; empty: the one of the same name.';
+COMMENT ON COLUMN weir_internal.reader_group.subject IS 'The column of what its consumers write that has the routing keys of what they read; empty: the one of the same name.';
 COMMENT ON COLUMN weir_internal.reader_group.consumer IS 'What weir_apply declared for its runs: the arguments of weir_process that they take where they give none; null without a consumer.';
 COMMENT ON COLUMN weir_internal.reader_group.owner IS 'The role of the database whose members read with it and change it; null: everybody.';
 COMMENT ON COLUMN weir_internal.reader_group.next_token IS 'The fencing token that the next reader to join gets.';

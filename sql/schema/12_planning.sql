@@ -35,7 +35,7 @@ ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 -- Nor of the group's name.
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;
--- Nor of values that an erasure forgets: a sample of them would outlive it.
+-- Nor of values that may have to be forgotten: a sample of them would outlive that.
 ALTER TABLE weir_internal.hot_key ALTER COLUMN routing_key SET STATISTICS 0;
 ALTER TABLE weir_internal.request ALTER COLUMN result SET STATISTICS 0;
 ALTER TABLE weir_internal.job_run ALTER COLUMN arguments SET STATISTICS 0;

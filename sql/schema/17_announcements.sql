@@ -4,29 +4,22 @@
 CREATE TABLE weir_internal.watch (
     stream_name text NOT NULL,
     airflow text NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('events', 'hours', 'days')),
+    kind text NOT NULL CHECK (kind ~ '^[a-z]{1,20}$'),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     announced_at timestamptz,
     announced_clock bigint,
-    announced_until bigint,
-    left_out text,
-    left_out_at timestamptz,
     login name NOT NULL DEFAULT current_user,
-    PRIMARY KEY (stream_name, airflow, kind),
-    CONSTRAINT watch_partitions_have_no_clock CHECK (kind <> 'events' OR announced_until IS NULL)
+    PRIMARY KEY (stream_name, airflow, kind)
 );
-COMMENT ON TABLE weir_internal.watch IS 'Which Airflow is told of which stream: of its events, or of hours and days of its event time that are complete. The stream need not exist yet.';
+COMMENT ON TABLE weir_internal.watch IS 'Which Airflow is told of which stream: of its events, or of what an annex announces. The stream need not exist yet.';
 COMMENT ON COLUMN weir_internal.watch.stream_name IS 'scope/stream; whatever has this name is watched.';
 COMMENT ON COLUMN weir_internal.watch.airflow IS 'The Airflow: the setting airflow_name of its triggerers.';
-COMMENT ON COLUMN weir_internal.watch.kind IS 'events; or hours, days: partitions by event time that are complete.';
+COMMENT ON COLUMN weir_internal.watch.kind IS 'events, or what an annex announces.';
 COMMENT ON COLUMN weir_internal.watch.since IS 'When it began; what was committed before is not announced.';
 COMMENT ON COLUMN weir_internal.watch.seen_at IS 'When a triggerer last said that a DAG is scheduled by it. weir_upkeep forgets what no triggerer has seen for 30 days.';
-COMMENT ON COLUMN weir_internal.watch.announced_at IS 'When something of it was last known to be in the database of Airflow.';
+COMMENT ON COLUMN weir_internal.watch.announced_at IS 'Of events: when something of it was last known to be in the database of Airflow.';
 COMMENT ON COLUMN weir_internal.watch.announced_clock IS 'Of events: the newest clock of what was announced.';
-COMMENT ON COLUMN weir_internal.watch.announced_until IS 'Of hours and days: all that end by this event time are announced, in microseconds since 1970 UTC; null: none yet.';
-COMMENT ON COLUMN weir_internal.watch.left_out IS 'Which hours or days with events were last not announced, because they are too far back, or too many of one run; null: none.';
-COMMENT ON COLUMN weir_internal.watch.left_out_at IS 'When that was.';
 COMMENT ON COLUMN weir_internal.watch.login IS 'The login of the triggerer, whose Airflow it is: no other triggerer''s login says what it is told.';
 CREATE INDEX watch_by_login ON weir_internal.watch (login, airflow);
 CREATE INDEX watch_by_airflow ON weir_internal.watch (airflow, login);

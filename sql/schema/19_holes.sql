@@ -10,12 +10,12 @@ CREATE TABLE weir_internal.hole (
 COMMENT ON TABLE weir_internal.hole IS 'The offsets whose events were erased, per 65,536 offsets of a segment. Kept as long as the stream.';
 COMMENT ON COLUMN weir_internal.hole.segment_id IS 'The segment of the offsets.';
 COMMENT ON COLUMN weir_internal.hole.chunk IS 'The number of the 65,536 offsets: 0 has those from 0 to 65535.';
-COMMENT ON COLUMN weir_internal.hole.events IS 'How many of them were erased.';
+COMMENT ON COLUMN weir_internal.hole.events IS 'How many of them have no event.';
 COMMENT ON COLUMN weir_internal.hole.offsets IS 'Which, less the first offset of the chunk.';
 ALTER TABLE weir_internal.hole ALTER COLUMN stream_id SET STATISTICS 0;
 
--- Whoever has salt and hashes tries short keys in no time, so nobody may read them (roles.sql): an erasure adds to them,
--- and an append to a stream that refuses gets them, by functions (erased_keys.sql).
+-- Whoever has salt and hashes tries short keys in no time, so nobody may read them (roles.sql): they are added to, and an
+-- append to a stream that refuses gets them, by functions (erased_keys.sql).
 CREATE TABLE weir_internal.erased_keys (
     stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
     salt bytea NOT NULL CHECK (length(salt) = 32),

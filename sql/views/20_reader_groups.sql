@@ -171,7 +171,7 @@ FROM weir_internal.reader_group g;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';
 COMMENT ON COLUMN weir.reader_groups.time_out IS 'How long a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
 COMMENT ON COLUMN weir.reader_groups.max_ahead IS 'No batch goes further than this beyond the oldest event that other readers have not read; null: no limit.';
-COMMENT ON COLUMN weir.reader_groups.subject IS 'The column of what its consumers write that has the routing keys of what they read, for erasures; empty: the one of the same name.';
+COMMENT ON COLUMN weir.reader_groups.subject IS 'The column of what its consumers write that has the routing keys of what they read; empty: the one of the same name.';
 COMMENT ON COLUMN weir.reader_groups.streams IS 'The streams that it reads.';
 COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
 COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many of its batches are open.';

@@ -22,7 +22,7 @@ WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_configuration IS 'The configuration of each stream, as last updated.';
 COMMENT ON COLUMN weir.stream_configuration.scale_cooldown IS 'How long scaling by load leaves a new segment as it is.';
 COMMENT ON COLUMN weir.stream_configuration.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
-COMMENT ON COLUMN weir.stream_configuration.publish IS 'As what it is published: iceberg, or none. weir.publications says how far.';
+COMMENT ON COLUMN weir.stream_configuration.publish IS 'As what it is published: iceberg, or none.';
 COMMENT ON COLUMN weir.stream_configuration.refuse_erased IS 'Whether an append with a routing key that was erased from it is refused.';
 COMMENT ON COLUMN weir.stream_configuration.event_time_ahead IS 'How much later than now a writer may state that everything is there, and an event may be.';
 COMMENT ON COLUMN weir.stream_configuration.event_time_back IS 'How far before what the stream is complete to its events, hours and days count as its own.';

@@ -19,8 +19,7 @@ CROSS JOIN LATERAL (
            NULL::text AS left_out
     FROM weir_internal.announcement a LEFT JOIN weir_internal.transaction t USING (stream_id, transaction_number)
     WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name
-    UNION ALL
-    SELECT NULL, NULL, false, w.left_out WHERE w.left_out_at > clock_timestamp() - interval '30 days'
+-- each annex: not_announced.sql
     UNION ALL
     SELECT t.transaction_number, t.clock, true, NULL
     FROM weir_internal.transaction t
@@ -34,7 +33,7 @@ CROSS JOIN LATERAL (
     SELECT array(SELECT o.name FROM unnest(g.names, g.clocks) AS o (name, clock) WHERE o.clock <= t.clock) AS unread_by) u;
 COMMENT ON VIEW weir.announcements IS 'What Airflow is not known to have been told of, or what a reader group has not read since: per Airflow and transaction. Empty where everything committed is announced and read. What was left out stays for 30 days.';
 COMMENT ON COLUMN weir.announcements.airflow IS 'The Airflow that watches the stream: the setting airflow_name.';
-COMMENT ON COLUMN weir.announcements.kind IS 'events: a DAG is scheduled by the stream; hours or days: by those that are complete.';
+COMMENT ON COLUMN weir.announcements.kind IS 'events: a DAG is scheduled by the stream; hours or days: by those that are complete (partitions).';
 COMMENT ON COLUMN weir.announcements.transaction_number IS 'What was committed; null for a statement of completeness without an append.';
 COMMENT ON COLUMN weir.announcements.committed_at IS 'The time of its commit.';
 COMMENT ON COLUMN weir.announcements.announced IS 'Whether its event is known to be in the database of Airflow.';

@@ -89,7 +89,7 @@ WHERE r.state IN ('failed', 'killed') AND r.started_at > statement_timestamp() -
 GROUP BY r.job
 -- each annex: metrics.sql
 ;
-COMMENT ON VIEW weir.metrics IS 'What a monitoring system asks for, as numbers with labels: streams, reader groups, alerts, damage, garbage, appends and jobs. docs/operations.md lists the metrics.';
+COMMENT ON VIEW weir.metrics IS 'What a monitoring system asks for, as numbers with labels: streams, reader groups, alerts, garbage, appends and jobs. docs/operations.md lists the metrics.';
 COMMENT ON COLUMN weir.metrics.metric IS 'The name, as Prometheus writes it: with the unit last, and _total for what never falls.';
 COMMENT ON COLUMN weir.metrics.labels IS 'What it is measured of: stream, reader_group, alert or job.';
 COMMENT ON COLUMN weir.metrics.value IS 'The value now.';

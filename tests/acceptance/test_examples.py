@@ -7,12 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 import weir
 from tests.acceptance.asking import path_of, until
-from tests.world.streams import rows
 from weir.errors import NotFound
 from weir.local.airflow_api import AirflowApi
 from weir.local.installation import Installation
@@ -102,33 +100,6 @@ def test_an_hour_is_appended_put_into_a_table_and_computed_again_for_late_orders
     assert len(expected) in (120, 180), "or an hour has ended meanwhile"
     until("all orders in the table", lambda: in_table() >= expected)
     assert runs(api, "example_table_by_asset")
-
-
-def test_sales_are_joined_with_payments_of_the_same_moment(
-    api: AirflowApi, settings: Settings
-) -> None:
-    for _ in range(2):
-        run = api.trigger("example_aligned_streams")
-        assert api.wait("example_aligned_streams", run) == "success"
-    with weir.open(settings=settings) as store:
-        folders = [path for (path,) in rows(store.database, "SELECT path FROM parquet_outputs "
-                                            "WHERE reader_group = 'example_paid'")]  # fmt: skip
-    found = [row for one in folders for row in pq.read_table(one).to_pylist()]
-    assert len({row["sale"] for row in found}) == len(found) == 20
-    assert {row["amount"] for row in found} == {n * 2.5 for n in range(0, 20, 2)}
-
-
-def test_three_readers_share_a_stream_and_all_of_it_is_exported(
-    api: AirflowApi, settings: Settings
-) -> None:
-    run = api.trigger("example_fan_out")
-    assert api.wait("example_fan_out", run) == "success"
-    assert len([one for one in api.tasks("example_fan_out", run) if one["task_id"] == "clean"]) == 3
-    assert returned(api, "example_fan_out", run, "export") == 1000
-    exported = Path(settings.output_roots[0]) / "example_visits/visits.csv"
-    visits = list(csv.DictReader(exported.open()))
-    assert sorted(one["page"] for one in visits) == sorted(f"/p{n}" for n in range(1000))
-    assert {one["reader"] for one in visits} <= {"a", "b", "c"}
 
 
 def test_they_are_there_until_somebody_says_otherwise(

@@ -140,25 +140,6 @@ def test_three_readers_share_a_stream_and_take_over_from_one_that_is_killed(
 
 
 @pytest.mark.release
-def test_two_runs_of_a_consumer_at_the_same_time_share_the_work(
-    installation: Installation,
-) -> None:
-    shared = Shared(installation, "two")
-    runs = [shared.trigger(readers=1), shared.trigger(readers=1)]
-    assert [shared.wait(run_id) for run_id in runs] == ["success", "success"]
-    batches = shared.batches()
-    assert {(batch.state, batch.attempt) for batch in batches} == {("committed", 1)}, "no fight"
-    assert {batch.reader_id for batch in batches} == {
-        f"weir_process/{run_id}/process/0" for run_id in runs
-    }
-    tries = shared.rows(
-        "SELECT try_number FROM job_runs WHERE run_id = ANY(:runs) AND :g = :g", runs=runs
-    )
-    assert [row.try_number for row in tries] == [1, 1]
-    shared.check_each_event_once()
-
-
-@pytest.mark.release
 def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: Installation) -> None:
     consumers = [Shared(installation, "priced-one"), Shared(installation, "priced-two")]
     database, settings, store = consumers[0].database, consumers[0].settings, "test/prices"

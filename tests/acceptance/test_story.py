@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
@@ -176,24 +175,6 @@ def test_what_loses_data_waits_for_a_person_who_may_approve_it(world: World, ref
     answer(world.api, path)
     assert world.api.wait(dag, run) == "success"
     assert world.store.count(ORDERS) == 0
-
-
-# A pattern, a field that is required, and an entry of a list; tests/airflow/test_forms.py has all.
-@pytest.mark.parametrize(
-    ("dag", "form"),
-    [
-        ("weir_create_stream", {"stream": "../x", "routing_key": "a"}),
-        ("weir_truncate_stream", {"stream": ORDERS}),
-        ("weir_scale_stream", {"stream": ORDERS, "segments": ["0.0; DROP TABLE"]}),
-    ],
-)
-def test_forms_refuse_what_cannot_be_right(world: World, dag: str, form: dict[str, Any]) -> None:
-    api = world.api
-    api.get(f"/dags/{dag}")
-    before = api.get(f"/dags/{dag}/dagRuns?limit=1")["total_entries"]
-    with raises("airflow_refused"):
-        api.trigger(dag, form)
-    assert api.get(f"/dags/{dag}/dagRuns?limit=1")["total_entries"] == before
 
 
 def test_airflow_loads_everything_without_an_error(world: World) -> None:

@@ -4,13 +4,11 @@ import re
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import expect
 
 import weir
 from tests.acceptance.asking import until
@@ -21,14 +19,6 @@ from weir.operations.jobs import FORMS
 
 REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
-# What a person might type, by the titles of required fields.
-TYPED = {
-    "Stream": "shop/orders", "Routing key": "customer", "Files": "orders.csv",
-    "Reader group": "totals", "Streams": "shop/orders", "Function": "shop:totals",
-    "Outputs": "parquet:totals", "Segments to replace": "0.0", "Truncate before": "tail",
-    "To": "start", "New reader group": "replay", "Reader": "dag/run/task",
-    "Checkpoint": "before-the-migration", "Adjunct store": "shop/customers",
-}  # fmt: skip
 STEP = re.compile(r"\*\*(weir_\w+)\*\*\s+\(((?:[^()`]|`[^`]*`)*)\)")
 FIELD = re.compile(r"\*([A-Z][^*]*)\*\s+`([^`]*)`")
 CODE = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -52,31 +42,6 @@ def ui(installation: Installation) -> Iterator[Browser]:
     until("all DAGs", lambda: api.get("/dags?limit=1")["total_entries"] >= len(FORMS))
     with browser(installation, "admin") as opened:
         yield opened
-
-
-def test_every_form_can_be_submitted_with_nothing_but_its_required_fields(ui: Browser) -> None:
-    ui.see_dags()
-    shown = [name for name in ui.dags() if name.startswith("weir_")]
-    assert set(shown) == {f"weir_{job}" for job in FORMS}
-    for dag in shown:
-        known = fields(FORMS[dag.removeprefix("weir_")])
-        required = {one.metadata["title"] for one in known
-                    if one.default is MISSING and one.default_factory is MISSING}  # fmt: skip
-        form = ui.form(dag)
-        if known:
-            form.field(known[0].metadata["title"]).wait_for()
-        assert form.titles(required=True) == required, f"the red stars of {dag}"
-        for title in sorted(required):
-            expect(form.trigger_button).to_be_disabled()
-            form.fill(title, TYPED[title])
-        expect(form.trigger_button).to_be_enabled()
-        form.close()
-
-
-def test_the_list_is_narrowed_by_what_a_dag_is_about(ui: Browser) -> None:
-    ui.see_dags("irreversible")
-    assert {"weir_delete_stream", "weir_truncate_stream"} < set(ui.dags())
-    assert "weir_ingest" not in ui.dags()
 
 
 def test_a_form_suggests_the_names_that_there_are_and_takes_others(

@@ -7,7 +7,7 @@ from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.adjunct import LEASE, Store
 from tests.world.streams import Lane, at_once, rows, unique, while_held
-from weir.adjunct.builds import REST, Build, Running, stores_to_build
+from weir.adjunct.builds import Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
 from weir.adjunct.stores import delete_store, lock_store
 from weir.adjunct.versions import AdjunctVersion
@@ -373,12 +373,12 @@ def test_what_may_have_killed_its_builder_is_built_last_and_rests_longer_each_ti
     )
     with_name = database.transaction(lambda c: stores_to_build(c, list(stores)))[0]
     assert [stores[one] for one in with_name] == [2, 1, 0], "somebody asks for it"
-    hostile.lapse(REST)
+    hostile.lapse(300)
     assert order() == [2, 1, 0]
     hostile.begun("c")
-    hostile.lapse(REST)
+    hostile.lapse(300)
     assert order() == [2, 1], "the pause grows"
-    hostile.lapse(2 * REST)
+    hostile.lapse(600)
     assert order() == [2, 1, 0]
     build = hostile.begun("d")
     fail_build(database, hostile.name, build, "a sentence")

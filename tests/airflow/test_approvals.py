@@ -35,7 +35,7 @@ from weir.settings import Settings
 Execute = Callable[..., Any]
 
 
-def answer(*chosen: str) -> dict[str, Any]:
+def answer(*chosen: str) -> Any:
     """What Airflow hands over when ann has answered."""
     return {
         "chosen_options": list(chosen), "params_input": {}, "responded_at": datetime.now(UTC),
@@ -56,7 +56,7 @@ def stream(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"test/{name}"
 
 
-def context(task: Any, try_number: int = 1, **more: Any) -> dict[str, Any]:
+def context(task: Any, try_number: int = 1, **more: Any) -> Any:
     ti = SimpleNamespace(
         dag_id="d", run_id="r", task_id=task.task_id, map_index=-1, try_number=try_number,
         stats_tags={}, id="1",

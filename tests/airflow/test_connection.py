@@ -29,7 +29,8 @@ def test_airflow_finds_the_provider_in_the_source_tree_with_its_form() -> None:
     manager = ProvidersManager()
     assert manager.providers["weir-streams"].version == weir.__version__
     assert manager.hooks["weir"].connection_testable
-    fields = get_provider_info()["connection-types"][0]["conn-fields"]
+    info: Any = get_provider_info()
+    fields = info["connection-types"][0]["conn-fields"]
     assert {f"extra__weir__{name}" for name in fields} < set(manager.connection_form_widgets)
     assert ProvidersManagerTaskRuntime().hooks["weir"].hook_name == "Weir"
 

@@ -77,25 +77,6 @@ def test_what_a_task_returns_is_appended_once_for_all_its_tries(
     assert [one.state for one in states] == ["succeeded"] * 2
 
 
-def test_mapped_tasks_append_each_their_own_and_nothing_appends_nothing(
-    execute: Execute, settings: Settings, stream: str
-) -> None:
-    with DAG("mine", schedule=None):
-
-        @weir_append(stream="{{ params.stream }}")  # type: ignore[untyped-decorator]
-        def one(number: int) -> list[dict[str, int]]:
-            return [{"n": number}] * bool(number)
-
-        mapped = one.expand(number=[1, 0, 3]).operator
-    for index, number in enumerate([1, 0, 3]):
-        operator = mapped.unmap({"op_kwargs": {"number": number}})
-        assert operator.outlets == []
-        operator.stream = stream
-        told = execute(operator, map_index=index)
-        assert told["events"] == min(number, 1)
-    assert numbers(settings, stream) == [1, 3]
-
-
 def test_a_task_without_rows_states_what_is_complete(
     execute: Execute, settings: Settings, database: Database
 ) -> None:

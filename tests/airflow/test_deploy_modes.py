@@ -119,7 +119,8 @@ def tries(mode: str, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Try:
             dag_id="mine", run_id=mode, task_id="t", map_index=-1, try_number=number,
             stats_tags={},
         )  # fmt: skip
-        return task.execute({"ti": ti, "task_state_store": remembered})
+        context: Any = {"ti": ti, "task_state_store": remembered}
+        return task.execute(context)
 
     return try_
 

@@ -32,7 +32,7 @@ def triggerers_login(
     monkeypatch.setenv("WEIR_DATABASE", dsn)
     monkeypatch.setattr(watcher, "EVERY", 0.05)
     yield dsn
-    watcher._wanted.clear()
+    watcher.wanted.clear()
 
 
 def drifting(database: Database) -> list[Any]:

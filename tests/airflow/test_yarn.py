@@ -88,7 +88,8 @@ def execute(operator: Callable[[], WeirJobOperator], made: list[WeirJobOperator]
             get_task_states=lambda **_: {},
         )  # fmt: skip
         made.append(operator())
-        return made[-1].execute({"ti": ti, "run_id": "r", "params": {}})
+        context: Any = {"ti": ti, "run_id": "r", "params": {}}
+        return made[-1].execute(context)
 
     return execute
 

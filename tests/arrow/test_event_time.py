@@ -91,6 +91,16 @@ def test_late_events_are_counted_and_appended(lane: Lane, settings: Settings) ->
     assert late.report()["complete_until"] == "2013-06-01T10:00:00Z"
 
 
+def test_rows_that_are_rejected_are_neither_late_nor_in_the_range(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, event_time="at", on_missing_key="quarantine")
+    append(lane, settings, ["2013-06-01 10:00"], complete_until="2013-06-01 10:00")
+    rows = [{"key": None, "at": "1999-01-01"}, {"key": "a", "at": "2013-06-01 09:00"}]
+    done = shared(settings).append(str(lane.name), rows)
+    assert (done.rejected, done.late, done.min_event_time) == (1, 1, JUNE + 9 * HOUR)
+
+
 def test_events_are_late_by_what_was_stated_while_they_were_written(
     lane: Lane, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

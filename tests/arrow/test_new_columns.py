@@ -13,16 +13,17 @@ from weir.controller.streams import schema_by_id
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.new_columns import Fitting, combine, fitting
+from weir.model.schema import Field, new_field
 from weir.programs.opening import shared
 from weir.settings import Settings
 
 ORDERS = [
-    {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    new_field(name, kind)
     for name, kind in (("key", "string"), ("amount", "long"), ("city", "string"))
 ]
 
 
-def given(*names: str, kind: str = "long") -> list[dict[str, Any]]:
+def given(*names: str, kind: str = "long") -> list[Field]:
     known = {one["name"]: one for one in ORDERS}
     return [known.get(n, {**ORDERS[0], "name": n, "type": kind}) for n in names]
 

@@ -18,6 +18,7 @@ from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow
+from weir.model.schema import new_field
 from weir.programs.opening import shared
 from weir.retention.prune import prune
 from weir.settings import Settings
@@ -126,7 +127,7 @@ def test_rows_that_can_not_be_appended_are_refused_in_one_sentence(
 
 
 def test_a_column_that_only_spark_can_read_is_named() -> None:
-    fields = [{"name": "v", "type": "interval year to month", "nullable": True, "metadata": {}}]
+    fields = [new_field("v", "interval year to month")]
     with raises("column_type_unsupported v interval"):
         to_arrow(fields)
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 import weir
 from tests.chance import random_for
 from tests.conftest import TestDatabase
+from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
@@ -232,6 +233,36 @@ def test_a_spark_source_that_skips_a_gap_says_how_large_it_was(
     for limit in (ReadMaxRows(2), ReadAllAvailable()):
         with raises(f"events_truncated {gone} events hand"):
             failing.partitions(before, failing.latestOffset(before, limit))
+
+
+def test_a_spark_source_of_a_time_before_the_head_is_refused_unless_gaps_are_skipped(
+    lane: Lane, settings: Settings
+) -> None:
+    early = now(lane)
+    fill(settings, "one", 20)
+    truncate_all(lane)
+    late = now(lane)
+    fill(settings, "two", 5)
+    path = {"path": "iot/small", "config": str(write_config(settings))}
+
+    def batch(**options: Any) -> Any:
+        parts = WeirSource({**path, **options}).reader(StructType([])).partitions()
+        return sum(one.end_row - one.first_row for part in parts for one in part.slices)  # type: ignore[attr-defined]
+
+    def first(**options: Any) -> Any:
+        return WeirSource({**path, **options}).streamReader(StructType([])).initialOffset()
+
+    for plan in (batch, first):
+        with raises("events_truncated 20 iot/small hand"):
+            plan(since=str(early))
+        with pytest.warns(weir.TruncatedWarning, match="^20 events of stream iot/small .* by hand"):
+            begun = plan(since=str(early), onGap="skip")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert begun == plan(since=str(late)) == plan()
+        assert begun == 5 or sum(begun.values()) == 20
+    with pytest.warns(weir.TruncatedWarning, match="^20 events"):
+        assert batch(until=str(late)) == 0
 
 
 def test_why_shows_the_last_truncations_and_the_last_one_that_lost_events(

@@ -56,6 +56,9 @@ class Questions:
     def ask(self, sql: str, **given: Any) -> None:
         self.asked[f"{sql} {given}"] = partial(self.rows, sql, **given)
 
+    def named(self, called: str) -> dict[str, str]:
+        return {"name": str(self.lane.name)} if ":name" in called else {}
+
     def of_offsets(self, places: list[tuple[int, int, int]]) -> None:
         listed = """FROM unnest(CAST(:g AS bigint[]), CAST(:o AS bigint[]), CAST(:past AS bigint[]))
             AS w (g, o, past)"""
@@ -63,9 +66,10 @@ class Questions:
         for called in (
             "commit_at(:s, w.g, w.o)", "commit_from(:s, w.g, w.o)", "bytes_before(:s, w.g, w.o)",
             "commits_in(:s, w.g, w.o, w.past)", "writers_of(:s, w.g, w.o, w.past)",
+            "commit_of(:name, segment_name(w.g), w.o)",
         ):  # fmt: skip
             self.ask(f"SELECT w.*, to_jsonb(r) {listed} LEFT JOIN LATERAL {called} r ON true "
-                     "ORDER BY 1, 2, 3, 4", g=g, o=o, past=past)  # fmt: skip
+                     "ORDER BY 1, 2, 3, 4", g=g, o=o, past=past, **self.named(called))  # fmt: skip
         bounds = [place for place in places if place[1] < place[2]]
         for plan in (slices_of_bounds, slices_by_commit):
             self.asked[plan.__name__] = lambda plan=plan: sorted(  # type: ignore[misc]
@@ -77,7 +81,8 @@ class Questions:
         c, d = (list(one) for one in zip(*pairs, strict=True))
         each = "CROSS JOIN unnest(CAST(:g AS bigint[])) AS o (g)"
         for called in (
-            "commits_between(:s, w.c, w.d)", "commit_before(:s, w.c)", "commit_after(:s, w.c)",
+            "commits_between(:s, w.c, w.d)", "commits(:name, clock_time(w.c), clock_time(w.d))",
+            "commit_before(:s, w.c)", "commit_after(:s, w.c)",
             "stream_cut_at(:name, clock_time(w.c))", "truncated_after(:s, w.c)",
             "commit_interval(:s, w.c)", "segment_loads(:s, w.c)", f"{each} commit_by(:s, o.g, w.c)",
             f"{each} commits_to(:s, o.g, w.c, w.d)",
@@ -87,7 +92,7 @@ class Questions:
                 f"SELECT w.*, to_jsonb(r) {listed} {crossed}{')' if crossed else ''} "
                 f"LEFT JOIN LATERAL {function} r ON true ORDER BY 1, 2, 3",
                 c=c, d=d, **({"g": segments} if crossed else {}),
-                **({"name": str(self.lane.name)} if ":name" in called else {}),
+                **self.named(called),
             )  # fmt: skip
         parts = [Part(self.lane.stream_id, 0.0, 0.7, pairs[1][0])]
         self.asked["recent files"] = lambda: self.lane.database.snapshot(

@@ -99,19 +99,6 @@ def clean(world: World) -> None:
     assert on_disk(world) == {file.path for file in world.lane.files()}
 
 
-def test_a_compaction_whose_lease_expired_replaces_nothing_and_leaves_nothing(
-    world: World,
-) -> None:
-    before, files = read(world), world.lane.files()
-    chosen, number = groups(world), begun(world, lease=-60.0)
-    new = written(world, number, chosen)
-    assert [one["stream"] for one in records.expire(world.lane.database)] == [str(world.lane.name)]
-    with raises("attempt_fenced compaction"):
-        swap(world, number, new)
-    assert (world.lane.files(), read(world)) == (files, before)
-    clean(world)
-
-
 def test_the_commit_of_a_swap_may_be_asked_for_again(world: World) -> None:
     before = read(world)
     chosen, number = groups(world), begun(world)

@@ -155,34 +155,6 @@ def test_what_is_packed_twice_at_once_beside_appends_is_there_once(database: Dat
     assert entries(lane)[:20] == shown
 
 
-def test_a_commit_is_found_by_its_time_and_by_an_event(database: Database) -> None:
-    lane = Lane.made(database, segments=2)
-    for _ in range(6):
-        lane.append({"0.0": 3, "1.0": 2})
-    shown = [tuple(row)[1:7] for row in entries(lane)]
-    since, until = shown[3][4], shown[9][4]
-
-    def found() -> Any:
-        name = str(lane.name)
-        spans = [("commits(:name)", {}), ("commits(:name, :since, :until)",
-                                          {"since": since, "until": until})]  # fmt: skip
-        listed = [lane.rows(f"SELECT * FROM {called}", name=name, **given)
-                  for called, given in spans]  # fmt: skip
-        each = lane.rows(
-            """SELECT '0.0', c.* FROM generate_series(0, 18) o
-            CROSS JOIN LATERAL commit_of(:name, '0.0', o) c ORDER BY o""",
-            name=name,
-        )
-        return [[tuple(row) for row in rows_] for rows_ in (*listed, each)]
-
-    everything, between, each = found()
-    assert everything == shown
-    assert between == [row for row in shown if since < row[4] <= until]
-    assert each == [row for row in shown if row[0] == "0.0" for _ in range(3)]
-    pack(database, 0.0, EVER, 4)
-    assert found() == [everything, between, each]
-
-
 def test_upkeep_packs_what_is_older_than_the_setting_says(
     test_database: TestDatabase, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

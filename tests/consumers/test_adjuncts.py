@@ -18,9 +18,10 @@ from weir.adjunct.publication import publish_build
 from weir.controller.locks import read_stream
 from weir.model.key_space import routing_steps
 from weir.model.names import stream_name
+from weir.model.schema import new_field
 from weir.queries.adjunct.versions import AdjunctFile
 
-VALUE = {"name": "name", "type": "string", "nullable": True, "metadata": {}}
+VALUE = new_field("name", "string")
 
 
 def publish(made: Store, warehouse: str, names: dict[str, str]) -> None:

@@ -57,6 +57,9 @@ def test_events_that_fail_are_quarantined_and_the_others_are_published_once(
     for row in rejected.to_pylist():
         assert row["reason"] == "ValueError: a number that is not wanted"
         assert row["source"].startswith("group g, segment ")
+    found_at = {(row["source"][-3:], row["place"]) for row in rejected.to_pylist()}
+    there = [row for row in store.read("s/in").to_pylist() if row["n"] in (13, 47)]
+    assert found_at == {(f"{row['_segment']}.0", row["_offset"]) for row in there}
     states = found(store, "SELECT state, count(*) FROM reader_batch GROUP BY state ORDER BY state")
     assert [state for state, _ in states] == ["committed", "split"]
 

@@ -132,16 +132,6 @@ def test_a_partitioned_output_without_rows_adds_no_folder(store: weir.StreamStor
     assert [pq.read_table(root / one).column_names for one in folders[1]] == [["k", "n"]] * 2
 
 
-def test_a_column_without_a_type_is_refused_with_what_to_do(store: weir.StreamStore) -> None:
-    append(store, range(2))
-    with store.reader("g") as reader:
-        batch = next(reader)
-        rows = batch.events.append_column("note", pa.nulls(2))
-        with raises("column_type_unsupported note parquet:p cast"):
-            batch.commit({"parquet:p": rows})
-        batch.commit({"parquet:p": rows.set_column(5, "note", pa.nulls(2, pa.string()))})
-
-
 @pytest.mark.parametrize("keys", [pa.nulls(2), pa.array([None, None], pa.string())])
 def test_rows_none_of_which_has_a_key_are_said_to_lack_it(
     store: weir.StreamStore, keys: pa.Array

@@ -395,10 +395,3 @@ def test_a_period_of_pandas_and_a_map_with_a_key_twice_are_refused(store: weir.S
             {"table:public.last mode=replace": pa.table(
                 {"k": ["a"], "n": [1], "j": twice})}
         )  # fmt: skip
-
-
-def test_an_argument_that_a_reader_does_not_have_is_refused(store: weir.StreamStore) -> None:
-    with raises("argument_invalid 'adjunct' adjuncts"):
-        store.reader("g", adjunct=["s/x"])  # type: ignore[call-arg]
-    with raises("argument_invalid adjuncts 's/x'"):
-        store.reader("g", adjuncts="s/x")

@@ -20,10 +20,11 @@ from weir.kernel.schema import to_arrow
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.column_changes import followed_definition
 from weir.model.names import LONGEST_KEY, stream_name
+from weir.model.schema import Field, Kind
 
-INFO: dict[str, Any] = {"type": "struct", "fields": [column("a", "long"), column("v", "variant")]}
+INFO: Kind = {"type": "struct", "fields": [column("a", "long"), column("v", "variant")]}
 FIELDS = [column("k", "string"), column("n", "long"), column("op", "string")]
-MORE = [
+MORE: list[Field] = [
     *FIELDS,
     {**column("info", "string"), "type": INFO},
     column("x", "double"),

@@ -16,7 +16,7 @@ from weir.consumers.user_functions import check_function_name, load_function
 from weir.database.connection import Database
 from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import Job
-from weir.operations.form import _TEXTS
+from weir.operations.form import TEXTS
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform, record_failure
 from weir.settings import Settings, load
@@ -91,7 +91,7 @@ def test_a_package_that_is_not_allowed_is_not_imported() -> None:
 
 
 def test_the_example_in_the_refusal_of_a_name_is_there() -> None:
-    example = _TEXTS[FUNCTION_PATTERN].rpartition(" ")[2]
+    example = TEXTS[FUNCTION_PATTERN].rpartition(" ")[2]
     assert callable(load_function(example, ["flights"]))
 
 

@@ -38,7 +38,7 @@ OWNER = {
     **dict.fromkeys(
         """garbage request job_run installation alembic_version capture_queue
         retention_queue scale_evaluation scale_measurement verification found_damage watch
-        audit counter_example audited_stream announcement erasure_request
+        watched_partition audit counter_example audited_stream announcement erasure_request
         signing_key""".split(),
         "",
     ),

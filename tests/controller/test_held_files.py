@@ -64,10 +64,3 @@ def test_streams_hold_files_independently(lane: Lane) -> None:
     lane.append({"0.0": 1}, inputs=["jan.csv"])
     other.append({"0.0": 1}, inputs=["jan.csv"])
     assert other.tail() == {"0.0": 1, "1.0": 0}
-
-
-def test_a_thousand_files_are_held(lane: Lane) -> None:
-    names = [f"{i}.csv" for i in range(1000)]
-    lane.append({"0.0": 1}, inputs=names)
-    with raises("file_already_appended '999.csv'"):
-        lane.begin("second", inputs=["new.csv", "999.csv"])

@@ -9,12 +9,11 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.world.groups import Group
-from tests.world.streams import Lane, at_once, staged, unique, while_held
+from tests.world.streams import Lane, at_once, staged, while_held
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import Committed
-from weir.controller.truncation import move_head, parse_cut
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict
 from weir.kernel.attempt import Attempt
 
 
@@ -30,34 +29,11 @@ def committing(
     return work
 
 
-def test_a_commit_that_waited_for_a_roll_goes_to_the_copies(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("0.0")
-    now = lane.opened()
-    _, other = while_held(
-        lane.database,
-        committing(lane, late, {"0.0": 3}),
-        partial(lane.commit, now, {"2.1": 4, "1.0": 1}),
-    )
-    assert not other.rolled
-    assert lane.tail() == {"2.3": 4, "3.3": 0, "1.3": 1}
-
-
 def test_a_begin_that_waited_for_a_roll_sees_the_copies(lane: Lane) -> None:
     late = lane.opened()
     lane.scale("0.0")
     _, attempt = while_held(lane.database, committing(lane, late, {"0.0": 3}), lane.opened)
     assert [s.name for s in attempt.segments] == ["2.3", "3.3", "1.3"]
-
-
-def test_a_truncation_that_waited_for_a_commit_may_reach_its_events(lane: Lane) -> None:
-    attempt = lane.opened()
-    _, done = while_held(
-        lane.database,
-        committing(lane, attempt, {"0.0": 3}),
-        partial(lane.truncate, "0.0=3, 1.0=0"),
-    )
-    assert (done["events"], done["files"], lane.files()) == (3, 1, [])
 
 
 def test_a_group_that_waited_for_a_commit_begins_after_it(lane: Lane) -> None:
@@ -68,34 +44,6 @@ def test_a_group_that_waited_for_a_commit_begins_after_it(lane: Lane) -> None:
         partial(Group.made, lane, start="tail"),
     )
     assert group.cut() == {"0.0": 3, "1.0": 0}
-
-
-def test_a_truncation_that_waited_for_a_further_one_is_refused(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 5})
-
-    def truncating(connection: Connection) -> None:
-        [stream] = lock_streams(connection, ids=[lane.stream_id])
-        move_head(connection, stream, parse_cut(connection, stream, "0.0=4, 1.0=1"))
-
-    _, refused = while_held(lane.database, truncating, partial(lane.truncate, "0.0=2, 1.0=3"))
-    assert isinstance(refused, InvalidInput)
-    assert lane.head() == {"0.0": 4, "1.0": 1}
-
-
-def test_scales_of_different_segments_are_both_done(lane: Lane) -> None:
-    outcomes = at_once(partial(lane.scale, "0.0"), partial(lane.scale, "1.0"))
-    assert sorted(name for created in outcomes for name in created) == ["2.1", "3.1", "4.2", "5.2"]
-    assert len(lane.active()) == 4
-
-
-def test_the_same_request_twice_at_once_is_done_once(lane: Lane) -> None:
-    request = unique("scale")
-    first, second = at_once(
-        partial(lane.scale, "0.0", request_id=request),
-        partial(lane.scale, "0.0", request_id=request),
-    )
-    assert first == second == ["2.1", "3.1"]
-    assert len(lane.epochs()) == 2
 
 
 def test_the_same_batch_begun_twice_at_once_is_two_attempts_at_one_transaction(

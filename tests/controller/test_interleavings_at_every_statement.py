@@ -63,6 +63,8 @@ PAIRS = [
     Pair(scenes.retention_and_a_release, waits=False),
     Pair(scenes.begin_and_scale),
     Pair(scenes.abort_and_commit, None, Fenced),
+    Pair(scenes.two_truncations, InvalidInput, None),
+    Pair(scenes.late_commit_and_commit),
 ]
 # The same operations beside others.
 MORE = [
@@ -70,7 +72,6 @@ MORE = [
     Pair(scenes.commit_and_closing_of_the_present),
     Pair(scenes.two_scales),
     Pair(scenes.truncation_at_what_a_commit_appends),  # refused when it comes first
-    Pair(scenes.two_truncations, InvalidInput, None),
     Pair(scenes.seal_and_late_commit, None, Fenced),
     Pair(scenes.seal_and_scale, None, Conflict),
     Pair(scenes.delete_and_commit_of_what_the_seal_aborted, None, NotFound),
@@ -81,7 +82,6 @@ MORE = [
     Pair(scenes.new_column_and_commit),
     Pair(scenes.two_renames_of_one_column, InvalidInput, InvalidInput),
     Pair(scenes.take_over_and_late_commit, None, Fenced),
-    Pair(scenes.late_commit_and_commit),
     Pair(scenes.late_commits_of_two_epochs),
     Pair(scenes.two_runs_of_retention, waits=False),
     Pair(scenes.two_runs_of_retention_where_it_is_due_and_nothing_is_consumed, waits=False),

@@ -14,7 +14,6 @@ from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.staged import announce
 from weir.errors import Fenced
-from weir.model.key_space import KeyRange
 from weir.model.segment import parse_segment_name
 
 
@@ -55,32 +54,6 @@ def test_append_begun_before_a_split_rolls(lane: Lane) -> None:
     assert ranges(lane, "0.2", "1.2") == ranges(lane, "0.0", "1.0")
 
 
-def test_epochs_of_a_roll_are_duplicates_around_the_commit_in_time(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("0.0")
-    done = lane.commit(late, {"0.0": 7})
-    epochs = lane.epochs()
-    assert [(e.epoch, e.reference_epoch, e.cause) for e in epochs] == [
-        (0, 0, "create"),
-        (1, 1, "scale"),
-        (2, 0, "roll"),
-        (3, 1, "roll"),
-    ]
-    times = [e.created_at for e in epochs]
-    assert times == sorted(set(times))
-    assert times[2] < done.clock < times[3]
-    # One split, undone by the duplicate of epoch 0 (a merge), and done again.
-    assert [(e.splits, e.merges) for e in epochs] == [(0, 0), (1, 0), (1, 1), (2, 1)]
-    assert [(e.sealed_events, e.sealed_bytes) for e in epochs] == [(0, 0), (0, 0), (0, 0), (7, 70)]
-
-
-def test_append_that_wrote_only_to_segments_that_live_on_does_not_roll(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("0.0")
-    assert not lane.commit(late, {"1.0": 2}).rolled
-    assert lane.tail() == {"1.0": 2, "2.1": 0, "3.1": 0}
-
-
 def test_after_rolls_alone_segments_are_matched_by_number(lane: Lane) -> None:
     first, second = lane.opened(), lane.opened()
     lane.scale("0.0")
@@ -91,25 +64,6 @@ def test_after_rolls_alone_segments_are_matched_by_number(lane: Lane) -> None:
     assert lane.tail() == {"2.3": 4, "3.3": 0, "1.3": 2}
     # `second` began in epoch 0, whose copy 2 is sealed: another roll.
     assert lane.commit(second, {"0.0": 1}).rolled
-
-
-def test_append_begun_before_a_merge_goes_to_the_merged_segment(lane: Lane) -> None:
-    late = lane.opened()
-    lane.append({"0.0": 1, "1.0": 1})
-    [merged] = lane.scale("0.0", "1.0", parts=1)
-    lane.append({merged: 1})
-    done = lane.commit(late, {"0.0": [2, 3], "1.0": 4})
-    assert not done.rolled
-    assert lane.tail() == {merged: 10}
-    assert [(f.start_offset, f.events) for f in lane.files(merged)] == [
-        (0, 1), (1, 2), (3, 3), (6, 4),
-    ]  # fmt: skip
-    entries = lane.rows(
-        "SELECT start_offset, events FROM time_index WHERE stream_id = :s AND segment_id = :m "
-        "ORDER BY 1",
-        m=parse_segment_name(merged),
-    )
-    assert [tuple(e) for e in entries] == [(0, 1), (1, 9)]
 
 
 def test_append_begun_before_a_merge_rolls_if_the_ranks_of_its_files_alternate(lane: Lane) -> None:
@@ -124,22 +78,6 @@ def test_append_begun_before_a_merge_rolls_if_the_ranks_of_its_files_alternate(l
     assert {epoch.reason for epoch in lane.epochs() if epoch.cause == "roll"} == {
         "transaction 1 began before a scale"
     }
-
-
-def test_append_begun_before_a_split_that_was_merged_again_does_not_roll(lane: Lane) -> None:
-    late = lane.opened()
-    halves = lane.scale("0.0")
-    [whole] = lane.scale(*halves, parts=1)
-    assert not lane.commit(late, {"0.0": 2}).rolled
-    assert lane.tail()[whole] == 2
-
-
-def test_where_a_boundary_moved_only_what_lies_across_it_rolls(lane: Lane) -> None:
-    inside, across = lane.opened(), lane.opened()
-    left, right = lane.scale("0.0", "1.0", ranges=[KeyRange(0.0, 0.4), KeyRange(0.4, 1.0)])
-    assert not lane.commit(inside, {"1.0": 2}).rolled  # [0.5, 1) lies inside [0.4, 1)
-    assert lane.tail() == {left: 0, right: 2}
-    assert lane.commit(across, {"0.0": 2}).rolled
 
 
 def test_roll_of_a_roll(lane: Lane) -> None:

@@ -4,32 +4,8 @@ import pytest
 
 from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import Lane, unique
+from tests.world.streams import Lane
 from weir.controller.scale import scale
-from weir.controller.streams import create_stream
-from weir.model.names import stream_name
-
-
-def test_the_same_request_to_create_returns_the_same_and_another_is_a_conflict(lane: Lane) -> None:
-    name, request = stream_name(f"test/{unique('stream')}"), unique("request")
-    made = create_stream(lane.database, name, routing_key="k", segments=3, request_id=request)
-    again = create_stream(lane.database, name, routing_key="k", segments=3, request_id=request)
-    assert made == again
-    with raises("request_reused"):
-        create_stream(lane.database, name, routing_key="k", segments=4, request_id=request)
-    with raises("stream_exists"):
-        create_stream(lane.database, name, routing_key="k", segments=3, request_id=unique("r"))
-
-
-def test_a_split_seals_the_segment_at_its_tail_and_numbers_go_on(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 7})
-    assert lane.scale("1.0", parts=3) == ["2.1", "3.1", "4.1"]
-    assert lane.sizes() == {"0.0": 5, "1.0": 7, "2.1": 0, "3.1": 0, "4.1": 0}
-    assert lane.active() == ["0.0", "2.1", "3.1", "4.1"]
-    first, second = lane.epochs()
-    assert (second.splits - first.splits, second.merges) == (1, 0)
-    assert (second.sealed_events, second.sealed_bytes) == (7, 70)
-    assert second.created_at > first.created_at
 
 
 def test_a_segment_that_never_was_is_not_taken_for_one_of_the_same_number(lane: Lane) -> None:
@@ -61,24 +37,6 @@ def test_segments_that_are_no_neighbours_are_scaled_at_once(lane: Lane) -> None:
     assert lane.active() == ["8.1", "9.1", "12.2", "3.0", "10.1", "11.1", "13.2", "7.0"]
 
 
-def test_after_a_roll_a_segment_is_meant_by_its_number(lane: Lane) -> None:
-    late = lane.opened()
-    lane.scale("1.0")
-    lane.commit(late, {"1.0": 4})
-    assert lane.active() == ["0.3", "2.3", "3.3"]
-    assert lane.scale("0.0", parts=2) == ["4.4", "5.4"]
-
-
-def test_truncation_is_exact_and_files_wholly_below_it_die(lane: Lane) -> None:
-    lane.append({"0.0": [3, 3], "1.0": [4]})
-    done = lane.truncate("0.0=4, 1.0=0")
-    assert (done["events"], done["bytes"], done["files"]) == (4, 40, 1)
-    assert lane.head() == {"0.0": 4, "1.0": 0}
-    assert [row.start_offset for row in lane.files("0.0")] == [3]
-    dead = lane.rows("SELECT reason FROM garbage WHERE stream_id = :s")
-    assert [row.reason for row in dead] == ["truncated"]
-
-
 def test_a_truncation_by_hand_says_who_loses_what(
     lane: Lane, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,20 +54,6 @@ def test_a_truncation_by_hand_says_who_loses_what(
     said = f"subscriber {slow.name} loses 4 unread events of stream {lane.name} (truncated by hand)"
     assert said in caplog.text
     assert lane.truncate("0.0=4, 1.0=0")["lost"] == {}
-
-
-def test_truncation_past_a_split_kills_the_files_of_the_sealed_segment(lane: Lane) -> None:
-    lane.append({"0.0": 3, "1.0": 4})
-    lane.scale("1.0")
-    lane.append({"2.1": 5, "3.1": 6})
-    done = lane.truncate("0.0=0, 2.1=5, 3.1=0")
-    assert done["events"] == 9
-    assert {row.segment_id >> 32 for row in lane.files()} == {0, 1}
-    assert lane.files("1.0") == lane.files("2.1") == []
-    appended, retained = lane.rows(
-        "SELECT events_appended, events_retained FROM streams WHERE stream_id = :s"
-    )[0]
-    assert (appended, retained) == (18, 9)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream, schema_of
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
 
 
 @pytest.mark.parametrize("segments", [1, 2, 49, 98, 400])
@@ -74,7 +75,7 @@ def test_what_is_wrong_is_said_and_nothing_is_created(
 
 
 def test_declared_columns_are_the_first_schema(shared_database: Database) -> None:
-    def schema(lane: Lane) -> list[dict[str, object]] | None:
+    def schema(lane: Lane) -> list[Field] | None:
         return lane.database.transaction(
             lambda c: schema_of(c, lock_streams(c, ids=[lane.stream_id])[0])
         )
@@ -84,18 +85,3 @@ def test_declared_columns_are_the_first_schema(shared_database: Database) -> Non
     assert schema(open_) is None
     open_.append({"0.0": 1})
     assert schema(open_) == FIELDS
-
-
-def test_streams_are_locked_in_the_order_of_their_ids(shared_database: Database) -> None:
-    lanes = [Lane.made(shared_database) for _ in range(4)]
-    ids = [lane.stream_id for lane in lanes]
-    found = shared_database.transaction(lambda c: lock_streams(c, ids=reversed([*ids, ids[0]])))
-    assert [one.stream_id for one in found] == ids
-    named = shared_database.transaction(
-        lambda c: lock_streams(c, names=[lane.name for lane in reversed(lanes)])
-    )
-    assert [one.stream_id for one in named] == ids
-    with raises("stream_not_found no/such"):
-        shared_database.transaction(
-            lambda c: lock_streams(c, names=[lanes[0].name, stream_name("no/such")])
-        )

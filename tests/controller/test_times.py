@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from tests.raises import raises
 from tests.world import questions as queries
-from tests.world.streams import Lane, run, staged, while_held
+from tests.world.streams import Lane, staged, while_held
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.times import parse_time
@@ -39,28 +39,6 @@ def test_no_commit_gets_a_clock_before_a_time_that_was_closed(lane: Lane) -> Non
     assert queries.closed_cut_at(lane.database, lane.name, later) == {"0.0": 3, "1.0": 0}
     done = lane.append({"0.0": 1})
     assert done.clock > lane.value("SELECT time_clock(:at)", at=later)
-
-
-def test_clocks_and_epoch_times_increase_strictly_also_while_the_servers_clock_is_behind(
-    lane: Lane,
-) -> None:
-    run(
-        lane.database,
-        "UPDATE stream SET last_clock = last_clock + 3600000000 WHERE stream_id = :s",
-        s=lane.stream_id,
-    )
-    moments = [lane.value("SELECT last_clock FROM stream WHERE stream_id = :s")]
-    for _ in range(3):
-        moments.append(lane.append({lane.active()[0]: 1}).clock)
-        lane.scale(lane.active()[0])
-        moments.append(lane.epochs()[-1].created_at)
-    begun = lane.active()[0]
-    late = lane.opened()
-    lane.scale(begun)
-    rolled = lane.commit(late, {begun: 1})
-    *_, scaled, before, after = (epoch.created_at for epoch in lane.epochs())
-    moments += [scaled, before, rolled.clock, after, lane.append({lane.active()[0]: 1}).clock]
-    assert moments == sorted(set(moments))
 
 
 def count(lane: Lane, since: datetime | None = None, until: datetime | None = None) -> int:
@@ -96,22 +74,6 @@ def test_times_in_the_wrong_order_or_to_come_are_not_counted_between(lane: Lane)
     with raises("argument_missing"):
         lane.value("SELECT closed_cut_at(:n, NULL)", n=str(lane.name))
     assert lane.value("SELECT count_between(:n, '-infinity', '-infinity')", n=str(lane.name)) == 0
-
-
-def test_counting_up_to_a_time_waits_for_a_commit_in_flight(lane: Lane) -> None:
-    attempt = lane.opened()
-
-    def hold(connection: Connection) -> Any:
-        commit_in(
-            connection, lock_streams(connection, ids=[lane.stream_id]),
-            [staged(attempt, {"0.0": 3})],
-        )  # fmt: skip
-        return connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
-
-    later = now(lane)
-    before, counted = while_held(lane.database, hold, lambda: count(lane, until=later))
-    assert counted == 0
-    assert count(lane, until=before) == 3
 
 
 def test_a_time_before_the_last_commit_is_closed_without_a_lock(lane: Lane) -> None:

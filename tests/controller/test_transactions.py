@@ -79,13 +79,6 @@ def test_commit_gives_files_their_offsets_in_the_order_of_their_rows(lane: Lane)
     assert lane.order_in("0.0") == [1, 1, 2]
 
 
-def test_files_are_placed_by_rank_whatever_order_they_are_reported_in(lane: Lane) -> None:
-    written = staged(lane.opened(), {"0.0": [3, 4, 5]})
-    shuffled = type(written)(written.attempt, tuple(reversed(written.files)), written.fields)
-    commit(lane.database, shuffled)
-    assert [f.events for f in lane.files("0.0")] == [3, 4, 5]
-
-
 def test_files_that_interleave_are_refused_and_nothing_is_committed(lane: Lane) -> None:
     written = staged(lane.opened(), {"0.0": [3, 4]})
     first, second = written.files
@@ -93,12 +86,6 @@ def test_files_that_interleave_are_refused_and_nothing_is_committed(lane: Lane) 
     with raises("invariant_violated interleave"):
         commit(lane.database, replace(written, files=(first, overlapping)))
     assert (lane.tail(), state(lane)) == ({"0.0": 0, "1.0": 0}, "open")
-
-
-def test_an_append_without_rows_is_committed(lane: Lane) -> None:
-    done = lane.append({})
-    assert (done.events, done.files, state(lane)) == (0, 0, "committed")
-    assert lane.tail() == {"0.0": 0, "1.0": 0}
 
 
 def test_a_file_of_a_segment_that_the_attempt_does_not_know_is_refused(lane: Lane) -> None:
@@ -135,14 +122,6 @@ def test_beginning_an_open_batch_takes_it_over_and_fences_the_attempt_before(lan
     with pytest.raises(Fenced):
         lane.commit(orphan, {"0.0": 3})
     assert lane.tail() == {"0.0": 4, "1.0": 0}
-
-
-def test_an_attempt_that_took_over_sees_the_epoch_of_now(lane: Lane) -> None:
-    lane.opened("monday")
-    lane.scale("0.0")
-    mine = lane.opened("monday")
-    assert [s.name for s in mine.segments] == ["2.1", "3.1", "1.0"]
-    assert not lane.commit(mine, {"2.1": 1, "3.1": 1}).rolled
 
 
 def test_an_aborted_batch_starts_anew_under_another_attempt(lane: Lane) -> None:
@@ -212,16 +191,6 @@ def test_aborting_after_the_commit_or_after_a_take_over_does_nothing(lane: Lane)
     assert not abort(lane.database, mine)
     assert state(lane) == "committed"
     assert f"{lane.stream_id}/_weir_tx=1/_weir_attempt=2/" not in garbage(lane)
-
-
-def test_a_ping_renews_the_lease(lane: Lane) -> None:
-    attempt = lane.opened(lease=5.0)
-    pinged(lane, attempt, lease=500.0)
-    left = lane.value(
-        """SELECT extract(epoch FROM lease_until - clock_timestamp())::float
-        FROM transaction WHERE stream_id = :s"""
-    )
-    assert 100 < left <= 500
 
 
 def test_a_ping_after_its_own_commit_is_harmless(lane: Lane) -> None:

@@ -1,6 +1,5 @@
 """Updating a stream: only what is named changes, and segments only where the policy asks."""
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from tests.raises import raises
 from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.update import update_stream
+from weir.model.schema import new_field
 
 BY_RATE = {"scaling": "event_rate", "target_rate": 100}
 
@@ -80,7 +80,7 @@ def test_no_scale_may_leave_more_than_the_maximum(lane: Lane) -> None:
 
 def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
     lane.append({"0.0": 1})
-    gate = {"name": "gate", "type": "string", "nullable": True, "metadata": {}}
+    gate = new_field("gate", "string")
     update(lane, {}, fields=[gate])
     row = configuration(lane)
     assert (row.schema, row.schema_version) == ([*FIELDS, gate], 2)
@@ -117,17 +117,8 @@ def test_what_is_wrong_is_said_and_nothing_changes(
     assert configuration(lane) == before
 
 
-def test_the_same_request_again_returns_its_result(lane: Lane) -> None:
-    first = update(lane, {"min_segments": 4}, request_id="once")
-    again = update(lane, {"min_segments": 4}, request_id="once")
-    assert again == json.loads(json.dumps(first))
-    assert len(lane.epochs()) == 2
-    with raises("request_reused"):
-        update(lane, {"min_segments": 5}, request_id="once")
-
-
 def test_whoever_adds_columns_is_told_which_are_new_and_which_there_are(lane: Lane) -> None:
-    fields = [{"name": "gate", "type": "string", "nullable": True, "metadata": {}}]
+    fields = [new_field("gate", "string")]
     for added in (["gate string"], []):
         done = update_stream(lane.database, lane.name, {}, fields=fields, request_id=unique("u"))
         assert done["added"] == added

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from tests.conftest import TestDatabase
-from tests.crash.jobs import held_commits, holding, job, wait_for
+from tests.crash.jobs import holding, job, wait_for
 from tests.spark.installation import Installation
 from tests.world.jobs import run_job
 from weir.model.names import StreamName
@@ -82,23 +81,6 @@ def test_append_killed_after_its_commit_is_not_repeated_by_its_retry(
             )
             killed.kill()
     assert weir.query("SELECT state FROM job_run") == [("running",)], "it could not say so"
-    assert "nothing appended" in retry(capsys)
-    assert_exactly_once(weir, stream, attempt=1)
-
-
-@pytest.mark.release
-def test_append_killed_in_the_middle_of_its_commit_is_there_once_after_its_retry(
-    weir: Installation,
-    test_database: TestDatabase,
-    stream: StreamName,
-    config: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    # The server has been told to commit, and does so; nobody is left to hear of it.
-    with held_commits(test_database) as commits, job("ingest", ARGUMENTS, config) as killed:
-        wait_for("the append to commit", commits.waiting)
-        killed.kill()
-        assert weir.query("SELECT state FROM transaction") == [("open",)]
     assert "nothing appended" in retry(capsys)
     assert_exactly_once(weir, stream, attempt=1)
 

@@ -2,9 +2,7 @@
 
 import sys
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,30 +68,3 @@ def test_two_appends_that_began_before_a_split_lose_nothing_and_keep_order(
     for _, events in facts.groupby("k"):
         batches = (events["n"] // 1000).drop_duplicates().tolist()
         assert batches == [0, 3, 1, 2, 4], "in the order of the commits, none of them torn"
-
-
-@pytest.mark.release
-def test_appends_that_race_with_splits_and_merges_lose_nothing_and_keep_order(
-    weir: Installation,
-) -> None:
-    stream = weir.create(segments=1)
-    total = 0
-
-    def scale() -> None:
-        rows = weir.query("SELECT segment FROM segments WHERE active ORDER BY key_low")
-        active = [row.segment for row in rows]
-        weir.scale(stream, active, parts=3 - len(active) % 3)
-
-    with ThreadPoolExecutor(3) as pool:
-        for number in range(6):
-            both = [staged(weir, stream, 10 * number + i) for i in range(2)]
-            total += 2
-            started: list[Future[Any]] = [pool.submit(weir.appender.commit, one) for one in both]
-            started.insert(number % 3, pool.submit(scale))
-            for future in started:
-                future.result()
-    facts = weir.check(stream)
-    assert len(facts) == total * 60
-    assert sorted(facts["n"]) == sorted(
-        (10 * number + i) * 1000 + n for number in range(6) for i in range(2) for n in range(60)
-    )

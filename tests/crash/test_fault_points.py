@@ -33,6 +33,7 @@ from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.model.names import stream_name
+from weir.model.schema import Field
 from weir.retention.capture import capture
 from weir.retention.garbage import sweep
 from weir.retention.prune import prune
@@ -93,7 +94,7 @@ def truncate(lane: Lane) -> Scene:
 
 
 def update(lane: Lane) -> Scene:
-    fields = [{**FIELDS[0], "name": "more"}]
+    fields: list[Field] = [{**FIELDS[0], "name": "more"}]
     return Scene([lane.name], updating(lane, fields, min_segments=3, tags=("tag",)))
 
 

@@ -1,5 +1,5 @@
-"""Jobs that work with a Spark that is there: it is killed, frozen, or the network between fails, and
-each event is delivered once all the same."""
+"""Jobs that work with a Spark that is there: it is killed, frozen, or the network between fails,
+and each event is delivered once all the same."""
 
 import itertools
 import json

@@ -10,10 +10,8 @@ from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
 from tests.crash.jobs import wait_for
-from tests.crash.proxy import failing_network
 from tests.raises import raises
-from tests.world.groups import Group
-from tests.world.streams import Lane, at_once, rows, staged, unique
+from tests.world.streams import Lane, at_once, rows, unique
 from weir.database.connection import Database
 from weir.errors import Conflict, Unavailable
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -119,36 +117,6 @@ def test_a_server_that_became_a_standby_is_left_for_the_one_that_took_over(
     set_("off")
     database.transaction(partial(note, request=request))
     assert noted(database, request) == 1
-
-
-def test_a_session_that_ends_at_its_commit_is_looked_up_by_identity(
-    postgres_server: EmbeddedPostgres, database: Database
-) -> None:
-    # A network that loses every other answer to COMMIT, or the COMMIT itself.
-    lane = Lane.made(database)
-    with failing_network(database._dsn, ["after", "fine", "before", "fine"]) as (dsn, proxy):
-        far = Database(dsn, patience=60.0, connect_patience=60.0)
-        distant = Lane(far, lane.name, lane.stream_id)
-        for i in range(3):
-            distant.append({lane.active()[0]: 2}, batch=f"batch {i}", inputs=[f"{i}.csv"])
-            distant.scale(lane.active()[0])
-        group = Group.made(distant)
-        reader = group.reader()
-        out = Lane.made(far)
-        while (batch := reader.open(budget=2)) is not None:
-            attempt = out.opened(str(batch.batch_id))
-            reader.commit(batch, [staged(attempt, {"0.0": batch.events})])
-        group.checkpoint("here", unique("request"))
-        distant.truncate(", ".join(f"{s}={o}" for s, o in lane.tail().items()))
-        assert len(proxy.cuts) > 10, "the network did not fail: nothing was tested"
-        far.dispose()
-    assert sum(lane.sizes().values()) == 6
-    assert len(lane.epochs()) == 4
-    assert sum(Lane(database, out.name, out.stream_id).sizes().values()) == 6
-    assert [r.state for r in lane.rows("SELECT state FROM transaction WHERE stream_id = :s")] == [
-        "committed"
-    ] * 3
-    assert lane.head() == lane.tail()
 
 
 def test_a_mistake_is_raised_at_once_and_not_tried_again(database: Database) -> None:

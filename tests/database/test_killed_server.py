@@ -5,18 +5,15 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
 from tests.database.test_connection import note, noted
-from tests.raises import raises
 from tests.watching import count_statements
-from tests.world.groups import Group
 from tests.world.servers import weir_server
-from tests.world.streams import Lane, at_once, staged, unique, while_held
+from tests.world.streams import Lane, staged, unique, while_held
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
@@ -60,41 +57,6 @@ def test_a_transaction_in_whose_middle_the_server_dies_is_done_when_it_is_back(
     assert killable.transaction(work) == "done"
     assert len(calls) >= 2
     assert noted(killable, request) == 1
-
-
-def test_all_operations_go_on_after_the_server_was_away(
-    server: EmbeddedPostgres, killable: Database
-) -> None:
-    lane = Lane.made(killable)
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    reader = group.reader()
-    batch, attempt = reader.must_open(), lane.opened()
-    server.kill()
-    threading.Timer(1.0, server.start).start()
-    committed, appended, scaled = at_once(
-        partial(reader.commit, batch),
-        partial(lane.commit, attempt, {"1.0": 2}),
-        partial(lane.scale, "0.0"),
-    )
-    assert (committed, appended.events, len(scaled)) == ([], 2, 2)
-    assert sum(lane.sizes().values()) == 5
-    # A lease that expired meanwhile is spared: the server has just been started.
-    group.lapse("reader")
-    assert group.reader("other").open(lease=3600.0) is None
-    reader.renew()
-
-
-def test_after_the_patience_it_is_said_in_one_sentence(
-    server: EmbeddedPostgres, killable: Database
-) -> None:
-    hasty = Database(server.dsn("weir", "weir_app"), patience=0.5, connect_patience=300.0)
-    assert noted(hasty, "none") == 0
-    server.kill()
-    begun = time.monotonic()
-    with raises("database_unavailable dbname=weir"):
-        noted(hasty, "none")
-    assert 0.5 <= time.monotonic() - begun < 100.0
 
 
 def test_the_first_connection_is_waited_for_less_long(server: EmbeddedPostgres) -> None:

@@ -8,6 +8,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from weir.model.schema import Field, Kind, new_field
+
 SPECIAL = ("NaN", "Infinity", "-Infinity")
 
 
@@ -138,9 +140,7 @@ def split(line: str) -> list[str]:
     return [*found, line[begin:]]
 
 
-def rows_of(
-    lines: list[str], fields: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def rows_of(lines: list[str], fields: list[Field]) -> tuple[list[dict[str, Any]], list[str]]:
     """The events of lines, and what is malformed."""
     events, malformed = list[dict[str, Any]](), list[str]()
     for text in (one for line in lines for one in split(line)):
@@ -211,7 +211,7 @@ def some(random: Random, kind: Any) -> Any:
 LEAVES = ["string", "long", "double", "decimal(9,2)", "boolean", "date", "timestamp_ntz"]
 
 
-def some_kind(random: Random, depth: int = 0) -> Any:
+def some_kind(random: Random, depth: int = 0) -> Kind:
     """A type of a column."""
     which = random.random() if depth < 3 else 0
     if which < 0.7:
@@ -224,14 +224,13 @@ def some_kind(random: Random, depth: int = 0) -> Any:
     return {"type": "struct", "fields": some_fields(random, depth + 1)}
 
 
-def some_fields(random: Random, depth: int = 0) -> list[dict[str, Any]]:
+def some_fields(random: Random, depth: int = 0) -> list[Field]:
     """Columns, or fields of a struct."""
     names = random.sample(["k", "n", "ä b", "x.y", "_", "}", "null"], random.randrange(1, 6))
-    return [{"name": name, "type": some_kind(random, depth), "nullable": True, "metadata": {}}
-            for name in names]  # fmt: skip
+    return [new_field(name, some_kind(random, depth)) for name in names]
 
 
-def some_line(random: Random, fields: list[dict[str, Any]]) -> str:
+def some_line(random: Random, fields: list[Field]) -> str:
     """A line that mostly can be read."""
     objects = [
         written(random, some(random, {"type": "struct", "fields": fields}) or {})

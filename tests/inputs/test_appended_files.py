@@ -42,20 +42,6 @@ def test_files_and_folders_may_have_any_name(files: Files, format_: str) -> None
     assert {path for (path,) in named} == set(paths)
 
 
-def test_columns_may_have_any_name(files: Files) -> None:
-    names = ["a.b", "with space", "back`tick", "UPPER", "Straße", "a,b;c{}()=", "select", "x\ny",
-             "quote\"'d", "metadata", "segment"]  # fmt: skip
-    stream = files.create(key="`a.b`", segments=3)
-    files.ingest(stream, files.put("one.parquet", {name: [name, "2"] for name in names}))
-    assert files.table(stream).to_pydict() == {name: [name, "2"] for name in names}
-    header = ["a.b", "UPPER", "back`tick", "with space"]
-    again = files.create("s/csv", key="`a.b`")
-    one = files.put("one.csv", ",".join(header) + "\n1,2,3,4\n")
-    for number in range(2):  # with the columns unknown, then known
-        files.ingest(again, one, again=f"{number}")
-    assert files.table(again).to_pydict() == {n: [i, i] for i, n in enumerate(header, start=1)}
-
-
 @pytest.mark.parametrize(
     "name", ["_weir_seq", "_weir_malformed", "_WEIR_x", "_segment", "_Offset", "_clock",
              "_metadata"],

@@ -15,7 +15,9 @@ from weir.inputs.csv_header import header
 from weir.inputs.csv_pieces import Csv, Piece, looked_at, pieces_of, rows_of
 from weir.inputs.csv_reader import is_utf8
 from weir.inputs.csv_rows import CsvValues
+from weir.inputs.values import here
 from weir.kernel.text_options import TextOptions
+from weir.model.schema import new_field
 
 # What a file has after its header line, its rows, and its malformed rows, with their numbers.
 CASES: dict[str, tuple[bytes, list[Any], list[Any]]] = {
@@ -48,7 +50,7 @@ def read(
     with tempfile.TemporaryDirectory() as root:
         Path(root, "a.csv").write_bytes(text)
         csv = Csv(root, ("a.csv",), names, how)
-        pieces, looked = looked_at(csv, pieces_of(csv, [len(text)], most, run), run)
+        pieces, looked = looked_at(csv, pieces_of(csv, [len(text)], most, here), here)
         parts = [part for piece in pieces for part in rows_of(csv, piece)]
     assert sum(one.rows for one in looked) == sum(part.count for part in parts)
     found = [
@@ -58,11 +60,6 @@ def read(
     ]
     numbers = [int(one) for part in parts for one in part.numbers]
     return found, numbers, [row for part in parts for row in part.malformed]
-
-
-def run(function: Any, pieces: Any) -> list[str]:
-    """Call a function here."""
-    return [function(piece) for piece in pieces]
 
 
 def rows(text: bytes, how: TextOptions, names: tuple[str, ...] = ("k", "n")) -> list[Any]:
@@ -171,15 +168,14 @@ def test_bytes_that_are_not_utf8_are_found_before_quotes_that_they_may_close(
     text = b'k,n\na"b"c,1\n"xxxxxxxxxxxxxxx\nyyyyyyyyyy\xff",2\n' + b"z,1\n" * 8
     (tmp_path / "a.csv").write_bytes(text)
     csv = Csv(str(tmp_path), ("a.csv",), ("k", "n"), TextOptions())
-    _, [looked] = looked_at(csv, [Piece(0, 0, by_fields=True)], run)
+    _, [looked] = looked_at(csv, [Piece(0, 0, by_fields=True)], here)
     assert looked.finding is not None
     assert looked.finding.not_utf8 == 1
 
 
 def test_a_row_that_is_set_aside_is_written_so_that_it_reads_the_same(tmp_path: Path) -> None:
     how = TextOptions(escape="\\", comment="#", header=False)
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}}
-              for name, kind in (("k", "string"), ("n", "long"))]  # fmt: skip
+    fields = [new_field("k", "string"), new_field("n", "long")]
     for first in (b'"#a"', rb'"a,\\"', rb'"\"\\"', b"a\\", b'""'):
         text = first + b",x\n"
         (tmp_path / "a.csv").write_bytes(text)

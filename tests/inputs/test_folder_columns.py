@@ -16,11 +16,11 @@ from weir.inputs.folder_names import partitions_of
 from weir.inputs.rows import Values
 from weir.inputs.values import here, values_of
 from weir.kernel.text_options import TextOptions
-from weir.model.schema import Field
+from weir.model.schema import Field, new_field
 
 
 def field(name: str, kind: Any) -> Field:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    return new_field(name, kind)
 
 
 def values(folder: Path, *paths: str, known: list[Field] | None = None) -> Values:

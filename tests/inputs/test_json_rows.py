@@ -22,17 +22,15 @@ from weir.inputs.json_reader import read_json, written
 from weir.inputs.values import here, values_of
 from weir.kernel.rejected import MALFORMED
 from weir.kernel.text_options import TextOptions
-from weir.model.schema import SEQ, show
-
-Field = dict[str, Any]
+from weir.model.schema import SEQ, Field, Kind, Map, new_field, show
 
 
-def column(name: str, kind: Any) -> Field:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+def struct(**kinds: Kind) -> Kind:
+    return {"type": "struct", "fields": [new_field(name, kind) for name, kind in kinds.items()]}
 
 
-def struct(**kinds: Any) -> Any:
-    return {"type": "struct", "fields": [column(name, kind) for name, kind in kinds.items()]}
+def array(of: Kind) -> Kind:
+    return {"type": "array", "elementType": of, "containsNull": True}
 
 
 class Found:
@@ -79,8 +77,8 @@ LINES: dict[str, list[tuple[str, int | None]]] = {
     " \t": [],
     "[]": [],
 }
-COLUMNS = [column("k", "string"), column("n", "long"), column("v", "double"),
-           column("o", struct(x="long"))]  # fmt: skip
+COLUMNS = [new_field("k", "string"), new_field("n", "long"), new_field("v", "double"),
+           new_field("o", struct(x="long"))]  # fmt: skip
 WRONG = [
     '{"k":"a"} x', '{"k":"a"}}', '{"k":"a"}],"v":[{"k":"b"}', '{"k":"a"} 5', '{"k":"a"},',
     '{"k":"a","n":1', "5", '"text"', "null", '[{"k":"a"},null]', '[{"k":"a"},5]', "{", "[",
@@ -236,12 +234,11 @@ def test_times_have_the_zone_and_the_formats_of_the_append() -> None:
         Found(lines, date_format="DD.MM.YYYY")
 
 
-MAP = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+MAP: Map = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
 
 
 def test_maps_and_structs_come_as_they_are_declared() -> None:
-    kinds = [column("m", MAP), column("s", struct(a="string", b={"type": "array",
-             "elementType": struct(c="long")}))]  # fmt: skip
+    kinds = [new_field("m", MAP), new_field("s", struct(a="string", b=array(struct(c="long"))))]
     found = Found(['{"m":{"x":1,"y":null},"s":{"b":[{"c":1},null,{}]}}', '{"m":{},"s":{}}',
                    '{"m":null}', '{"m":{"x":"1"}}', '{"m":[1]}', '{"s":{"b":[{"c":1},{"c":"x"}]}}',
                    '{"s":{"a":1.0,"b":null}}'], kinds)  # fmt: skip
@@ -256,8 +253,7 @@ def test_maps_and_structs_come_as_they_are_declared() -> None:
 
 
 def test_a_field_that_the_column_lacks_refuses_the_file_or_its_row() -> None:
-    known = [column("s", struct(k="long")), column("l", {"type": "array",
-             "elementType": struct(k="long")})]  # fmt: skip
+    known = [new_field("s", struct(k="long")), new_field("l", array(struct(k="long")))]
     lines = ['{"s":{"k":1,"x":2}}', '{"s":{"k":3,"x":null},"l":[{"k":1}]}', '{"l":[{"k":1,"y":0}]}']
     with raises("column_unknown 's.x' is not a field of column 's'"):
         Found(lines[:2], known, quarantine=False)
@@ -271,7 +267,7 @@ def test_a_field_that_the_column_lacks_refuses_the_file_or_its_row() -> None:
 @pytest.mark.parametrize("kind", ["variant", {**MAP, "keyType": "integer"}, struct(a="variant")])
 def test_a_column_whose_values_json_lacks_is_refused_by_name(kind: Any) -> None:
     with raises("column_type_unsupported 'v' json Parquet"):
-        Found(['{"v":{}, "k":1}', '{"v":{"1":1}}'], [column("v", kind)])
+        Found(['{"v":{}, "k":1}', '{"v":{"1":1}}'], [new_field("v", kind)])
 
 
 def test_what_is_no_text_is_a_malformed_row_that_can_be_stored() -> None:
@@ -306,7 +302,7 @@ def test_what_is_nested_very_deeply_is_a_malformed_row_and_never_a_crash(sign: s
         return '{"v":' + begin * (levels - 1) + "1" + sign[1] * (levels - 1) + "}"
 
     lines = ['{"v":1}', deep(900), deep(100_000), deep(240), deep(251)]
-    found = Found(lines, [column("v", "string")])
+    found = Found(lines, [new_field("v", "string")])
     assert [row["v"] for row in found.events] == ["1", lines[3][5:-1]]
     assert found.malformed == [lines[1], lines[2], lines[4]]
     with raises("column_type_unsupported 'v' 40 deep"):

@@ -17,6 +17,7 @@ from weir.inputs.text_guess import guess, look
 from weir.kernel.text_formats import check_format
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import twice, value
+from weir.model.schema import show
 
 PLAIN = TextOptions()
 BERLIN = TextOptions(time_zone="Europe/Berlin")
@@ -71,7 +72,7 @@ def test_a_guess_says_why_a_type_is_no_narrower(
     assert (found.kind, why in found.why) == (kind, True)
 
 
-KINDS = {one["name"]: one["type"] for one in DECLARED}
+KINDS = {one["name"]: show(one["type"]) for one in DECLARED}
 KEPT = {
     "v": ["1.50", "1e2", "1E-7", "-0", "inf", "NaN", "1234567890123456"],
     "f": ["0.1", "1.50", "16777216"],

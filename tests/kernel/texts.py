@@ -1,6 +1,6 @@
 """What texts of csv files become, whatever reads them."""
 
-from typing import Any
+from weir.model.schema import new_field
 
 # Columns of a csv file: the type that is taken, and the texts. Each must come back.
 GUESSED = {
@@ -47,8 +47,8 @@ GUESSED = {
     "minutes": ("timestamp", ["2026-01-01 08:15", "2026-01-01 08:16", "2026-01-02 00:00"]),
 }  # fmt: skip
 
-DECLARED: list[dict[str, Any]] = [
-    {"name": name, "type": kind, "nullable": True, "metadata": {}}
+DECLARED = [
+    new_field(name, kind)
     for name, kind in [("k", "string"), ("v", "double"), ("f", "float"), ("p", "decimal(10,2)"),
                        ("at", "timestamp"), ("here", "timestamp_ntz"), ("day", "date"),
                        ("flag", "boolean"), ("i", "integer")]

@@ -1,6 +1,7 @@
 """What may change in the columns of a stream: names, types, drops, and what follows (semantics
 5.5)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,12 +15,14 @@ from weir.model.column_changes import (
     typed_before,
 )
 from weir.model.new_columns import combine
-from weir.model.schema import Field, merge, stored_name
+from weir.model.schema import Field, Kind, merge, new_field, stored_name
 from weir.model.stream_configuration import Configuration
 
 
-def field(name: str, kind: Any = "long", **more: Any) -> Field:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}, **more}
+def field(name: str, kind: Kind = "long", **more: Any) -> Field:
+    made = new_field(name, kind)
+    made.update(more)  # type: ignore[typeddict-item]
+    return made
 
 
 ABC = [field("a", "string"), field("b", "integer"), field("c", "float")]
@@ -86,13 +89,14 @@ def test_a_wider_type_holds_all_values_also_within_others(
     narrow: str, wide: str, held: bool
 ) -> None:
     assert holds(wide, narrow) is held
-    for made in (
+    made: list[Callable[[Kind], Kind]] = [
         lambda one: {"type": "array", "elementType": one, "containsNull": True},
         lambda one: {"type": "map", "keyType": one, "valueType": one, "valueContainsNull": True},
         lambda one: {"type": "struct", "fields": [field("x", one)]},
-    ):
-        assert holds(made(wide), made(narrow)) is held
-        assert not holds(made(wide), narrow)
+    ]
+    for of in made:
+        assert holds(of(wide), of(narrow)) is held
+        assert not holds(of(wide), narrow)
 
 
 def configuration(key: str, time: str | None = None) -> Configuration:

@@ -11,18 +11,18 @@ from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.new_columns import combine
-from weir.model.schema import Field, fitted, merge, same_type, show, wider
+from weir.model.schema import Field, Kind, fitted, merge, same_type, show, wider
 
 
-def column(name: str, kind: Any = "string", nullable: bool = True) -> Field:
+def column(name: str, kind: Kind = "string", nullable: bool = True) -> Field:
     return {"name": name, "type": kind, "nullable": nullable, "metadata": {}}
 
 
-def struct(*fields: Field) -> dict[str, Any]:
+def struct(*fields: Field) -> Kind:
     return {"type": "struct", "fields": list(fields)}
 
 
-def array(of: Any, contains_null: bool = True) -> dict[str, Any]:
+def array(of: Kind, contains_null: bool = True) -> Kind:
     return {"type": "array", "elementType": of, "containsNull": contains_null}
 
 
@@ -187,7 +187,7 @@ def test_rows_of_a_narrower_type_fit_and_those_of_a_wider_one_are_refused() -> N
      "geometry(4326)", {"type": "udt", "pyClass": "os.X", "sqlType": "long"}],
 )  # fmt: skip
 def test_types_that_streams_do_not_have_are_refused_at_any_depth(kind: Any) -> None:
-    map_ = {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
+    map_: Kind = {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
     for whole in (kind, array(kind), struct(column("a", kind)), map_):
         with raises("column_type_unsupported 'x' cast"):
             merge("s/s", None, [column("x", whole)])
@@ -201,6 +201,6 @@ def test_names_within_a_column_may_not_differ_in_case_only() -> None:
 
 
 def test_texts_with_a_collation_are_refused() -> None:
-    collated = {**column("x"), "metadata": {"__COLLATIONS": {"x": "icu.UNICODE_CI"}}}
+    collated: Field = {**column("x"), "metadata": {"__COLLATIONS": {"x": "icu.UNICODE_CI"}}}
     with raises("column_type_unsupported 'x' collate"):
         merge("s/s", None, [collated])

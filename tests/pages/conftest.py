@@ -14,6 +14,8 @@ from sqlalchemy import event
 
 from tests.acceptance.browser import FLAGS, PATIENCE, chromium
 from tests.conftest import TestDatabase
+from tests.history.conftest import lane as lane
+from tests.history.conftest import shared_database as shared_database
 from tests.pages.serving import anybody, serving
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres

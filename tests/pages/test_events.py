@@ -81,7 +81,7 @@ def test_events_of_a_key_are_found_wherever_they_are(
     of_k3 = [str(i) for i in range(66, 0, -7)]
     assert [n for page in pages(client, key="k3", limit=4) for n in page] == of_k3
     assert pages(client, key="no such") == [[]]
-    monkeypatch.setattr("weir.arrow.browse.LOOKED", 5)
+    monkeypatch.setattr("weir.pages.browse.LOOKED", 5)
     assert [n for page in pages(client, key="k3", limit=4) for n in page] == of_k3
 
 
@@ -183,7 +183,7 @@ def test_hot_keys_are_counted_among_fewer_events_if_they_are_in_many_files(
     client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(settings, *([{"key": "a", "n": n}] for n in range(5)), segments=1)
-    monkeypatch.setattr("weir.arrow.browse.MOST_FILES", 3)
+    monkeypatch.setattr("weir.pages.browse.MOST_FILES", 3)
     assert client.get("/api/streams/shop/orders/keys").json()["sampled"] == 3
 
 
@@ -191,7 +191,7 @@ def test_what_takes_too_many_files_is_refused_in_a_sentence(
     client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(settings, *([{"key": "a", "n": n}] for n in range(5)))
-    monkeypatch.setattr("weir.arrow.browse.MOST_FILES", 3)
+    monkeypatch.setattr("weir.pages.browse.MOST_FILES", 3)
     answer = client.get(EVENTS)
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "events_too_large"

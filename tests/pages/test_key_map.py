@@ -1,5 +1,5 @@
 """The key space of a stream over time, as JSON and in a browser. Its rules are tested in
-tests/history/test_key_map.py."""
+tests/pages/test_stream_map.py."""
 
 import json
 import re

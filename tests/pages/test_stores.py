@@ -17,12 +17,13 @@ from tests.world.streams import Lane, run
 from weir.adjunct.publication import publish_build
 from weir.database.connection import Database
 from weir.model.key_space import routing_steps
+from weir.model.schema import new_field
 from weir.pages.app import Access, create_app
 from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
-COLUMNS = [*FIELDS, {"name": "city", "type": "string", "nullable": True, "metadata": {}}]
+COLUMNS = [*FIELDS, new_field("city", "string")]
 
 
 def written(settings: Settings, store: Store, cities: dict[str, str | None]) -> None:

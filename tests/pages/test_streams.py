@@ -146,24 +146,30 @@ def alert(kind: str, name: str = "g") -> Alert:
 @pytest.mark.parametrize(
     ("given", "level", "words"),
     [
-        (("active", 0, 0, [], []), "rest", "empty"),
-        (("active", 5, 0, [], []), "good", "no group reads it"),
-        (("active", 5, 0, [lag()], []), "good", "all is read"),
-        (("sealed", 5, 0, [lag()], []), "rest", "sealed, and all is read"),
-        (("active", 5, 0, [lag(5, NOW)], []), "good", "g has 5 events to read"),
+        (("active", 0, {}, [], []), "rest", "empty"),
+        (("active", 5, {}, [], []), "good", "no group reads it"),
+        (("active", 5, {}, [lag()], []), "good", "all is read"),
+        (("sealed", 5, {}, [lag()], []), "rest", "sealed, and all is read"),
+        (("active", 5, {}, [lag(5, NOW)], []), "good", "g has 5 events to read"),
         (
-            ("active", 5, 0, [lag(1, NOW), lag(5, NOW - timedelta(1), "h")], []),
+            ("active", 5, {}, [lag(1, NOW), lag(5, NOW - timedelta(1), "h")], []),
             "good", "h has 5 events to read",
         ),
         (
-            ("active", 5, 0, [lag(5, NOW)], [alert("timed out")]),
+            ("active", 5, {}, [lag(5, NOW)], [alert("timed out")]),
             "warn", "g has timed out and holds nothing back",
         ),
         (
-            ("active", 5, 0, [], [alert("timed out"), alert("soon lost", "h"), alert("lost", "i")]),
+            (
+                "active", 5, {}, [],
+                [alert("timed out"), alert("soon lost", "h"), alert("lost", "i")],
+            ),
             "bad", "i lost unread events, and 2 more alerts",
         ),
-        (("active", 5, 1, [lag(5, NOW)], [alert("lost")]), "bad", "1 damaged file"),
+        (
+            ("active", 5, {"damaged file": 1}, [lag(5, NOW)], [alert("lost")]),
+            "bad", "1 damaged file",
+        ),
     ],
 )  # fmt: skip
 def test_health_says_the_worst_first(given: Any, level: str, words: str) -> None:

@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from tests.world.groups import Group, Reader
+from tests.world.groups import Group, Reader, events_of
 from tests.world.streams import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
@@ -17,7 +17,6 @@ from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.splits import split_batch
 from weir.reader_groups.groups.reset import reset_reader_group
 
@@ -133,10 +132,6 @@ def _flat(parts: Mapping[str, Sequence[Times]]) -> list[Times]:
     return [times for files in parts.values() for times in files]
 
 
-def events_of(batch: Batch) -> set[Event]:
-    return {(b.stream_id, b.segment_id, o) for b in batch.bounds for o in range(b.start, b.end)}
-
-
 @dataclass
 class World:
     """Two streams, writers, a group with two readers, and what the group has read."""
@@ -223,8 +218,9 @@ class World:
 
     def state(self) -> None:
         stream, until = self.random.choice(self.active()), self.now - self.random.randint(0, 30)
-        state_completeness(stream.lane.database, stream.lane.name, "b", until)
-        stream.states("b", until)
+        done = self.random.random() < 0.3
+        state_completeness(stream.lane.database, stream.lane.name, "b", DONE if done else until)
+        stream.states("b", NO_MORE if done else until)
 
     def batch(self) -> None:
         reader = self.random.choice(self.readers)

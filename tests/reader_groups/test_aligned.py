@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from tests.chance import cases, random_for
 from tests.crash.jobs import wait_for
 from tests.raises import raises
-from tests.world.groups import ALL, Group, Reader, spans
+from tests.world.groups import ALL, Group, Reader, events_of
 from tests.world.streams import Lane, at_once, rows, run, staged, waiting_for_a_lock
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
@@ -53,10 +53,6 @@ def events_until(lane: Lane, bound: int) -> set[tuple[int, int, int]]:
     return {(lane.stream_id, s, first + i) for s, first, events in found for i in range(events)}
 
 
-def events_of(batch: Batch) -> set[tuple[int, int, int]]:
-    return {(b.stream_id, b.segment_id, n) for b in batch.bounds for n in range(b.start, b.end)}
-
-
 def next_one(reader: Reader, run_: Run, budget: int = ALL) -> Batch | None:
     return reader.open(budget, **run_)
 
@@ -91,15 +87,6 @@ def test_a_batch_ends_in_all_streams_at_the_same_moment(lanes: tuple[Lane, Lane]
     assert shown == second
 
 
-def test_a_commit_is_in_a_batch_whole_or_not_at_all(lanes: tuple[Lane, Lane]) -> None:
-    group = Group.made(*lanes, aligned=True)
-    for lane in lanes:
-        lane.append({"0.0": [5, 5], "1.0": [5, 5]})
-    reader, run_ = group.reader(), start(group)
-    batch = must_open(reader, run_, 1)
-    assert (batch.events, batch.up_to) == (20, clock_of_commit(lanes[0]))
-
-
 def test_an_idle_stream_holds_nothing_back(lanes: tuple[Lane, Lane]) -> None:
     busy, idle = lanes
     idle.append({"0.0": 1})
@@ -112,25 +99,6 @@ def test_an_idle_stream_holds_nothing_back(lanes: tuple[Lane, Lane]) -> None:
     assert clock(idle) == run_["closed"] > before, "nothing can come before it any more"
     idle.append({"0.0": 1})
     assert clock(idle) > run_["closed"]
-
-
-def test_what_is_committed_after_the_start_of_a_run_is_left_to_the_next(
-    lanes: tuple[Lane, Lane],
-) -> None:
-    one, other = lanes
-    group = Group.made(*lanes, aligned=True)
-    one.append({"0.0": 1})
-    run_ = start(group)
-    other.append({"0.0": 1})
-    one.scale("0.0")
-    one.append({"1.0": 2})
-    reader = group.reader()
-    batch = must_open(reader, run_)
-    assert spans(batch) == [("0.0", 0, 1)]
-    reader.commit(batch)
-    assert next_one(reader, run_) is None
-    following = must_open(reader, start(group))
-    assert following.events == 3
 
 
 def test_whoever_takes_over_gets_the_same_moment_and_a_half_that_of_the_whole(

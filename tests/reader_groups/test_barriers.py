@@ -7,8 +7,6 @@ from tests.world.groups import Group
 from tests.world.streams import Lane, run, unique, while_held
 from weir.reader_groups.checkpoints.lifecycle import cancel_checkpoint, checkpoint
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints, settle_all
-from weir.reader_groups.groups.lifecycle import fork_reader_group
-from weir.reader_groups.groups.reset import reset_reader_group
 from weir.reader_groups.groups.update import update_reader_group
 
 
@@ -36,30 +34,6 @@ def test_a_barrier_waits_for_the_open_batches_and_names_them(group: Group) -> No
     reader.commit(batch)
     assert state(group, "b") == "complete"
     assert group.released() == {"0.0": 5, "1.0": 5}
-
-
-def test_readers_go_on_while_a_barrier_waits(group: Group) -> None:
-    slow, fast = group.reader("slow"), group.reader("fast")
-    held = slow.must_open(expected=2)
-    barrier(group, "b")
-    assert len(fast.read_all(expected=2)) == 1
-    slow.commit(held)
-    assert state(group, "b") == "complete"
-    assert sum(cut(group, "b").values()) == 10, "what was opened after it is not in it"
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
-def test_a_barrier_across_a_split_has_the_successors(lane: Lane) -> None:
-    lane.append({"0.0": 5})
-    group = Group.made(lane)
-    lane.scale("0.0")
-    reader = group.reader()
-    batch = reader.must_open()
-    barrier(group, "b")
-    assert cut(group, "b") == {"1.0": 0, "2.1": 0, "3.1": 0}
-    assert group.cut() == {"0.0": 0, "1.0": 0}, "trying the step left nothing behind"
-    reader.commit(batch)
-    assert group.cut() == cut(group, "b")
 
 
 def test_a_later_checkpoint_is_not_taken_back_by_one_that_waited(group: Group) -> None:
@@ -94,27 +68,6 @@ def test_only_so_many_may_wait(group: Group) -> None:
     update_reader_group(group.database, group.name, max_outstanding=1, request_id=unique("u"))
     with raises("argument_invalid max_outstanding 0"):
         update_reader_group(group.database, group.name, max_outstanding=0, request_id=unique("u"))
-
-
-def test_a_barrier_gives_up_after_its_time(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    barrier(group, "b", patience=0.0)
-    settle_all(group.database)
-    assert state(group, "b") == "timed out"
-    with raises("position_invalid timed out complete"):
-        fork_reader_group(group.database, group.name, unique("fork"), at="checkpoint b",
-                          request_id=unique("request"))  # fmt: skip
-    reader.commit(batch)
-    assert (state(group, "b"), group.released()) == ("timed out", {"0.0": 0, "1.0": 0})
-
-
-def test_a_reset_cancels_what_waits_for_an_abandoned_batch(group: Group) -> None:
-    group.reader().must_open()
-    barrier(group, "b")
-    reset_reader_group(group.database, group.name, "head", request_id=unique("reset"))
-    settle_all(group.database)
-    assert state(group, "b") == "cancelled"
 
 
 def test_what_is_over_makes_room_for_what_may_wait(group: Group) -> None:

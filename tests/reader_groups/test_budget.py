@@ -4,7 +4,6 @@ from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
-import psycopg2
 import pytest
 from sqlalchemy import Connection
 
@@ -12,6 +11,7 @@ from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.sql.history import scaled_again_and_again
+from tests.sql.test_cost import analyze
 from tests.watching import count_statements
 from tests.world.groups import ALL, Group, Reader, spans
 from tests.world.streams import BYTES_PER_EVENT, Lane, rows, run
@@ -135,50 +135,6 @@ def test_a_batch_reads_what_was_written_first_as_far_as_the_budget_goes(
         reader.commit(batch)
         reader.group.check_positions()
     assert reader.open() is None
-
-
-def sizes(batch: Batch, lane: Lane) -> tuple[int, int, int]:
-    """Events, bytes and files of a batch, as they are."""
-    read = read_by(batch)
-    files = [
-        f
-        for f in files_of(lane)
-        for start, end in [read.get(f.segment_id, (0, 0))]
-        if start <= f.start < end
-    ]
-    return sum(f.end - f.start for f in files), sum(f.bytes for f in files), len(files)
-
-
-@pytest.mark.parametrize("which", ["events", "bytes", "files"])
-def test_no_budget_is_exceeded_also_when_successors_are_near(lane: Lane, which: str) -> None:
-    names = ["0.0", "1.0"]
-    for _ in range(4):  # each epoch holds far less than a batch
-        for _ in range(3):
-            lane.append({name: [2, 3] for name in names})
-        names = lane.scale(*names, parts=3 - len(names) % 2)
-    lane.append({name: [2, 3] for name in names})
-    most = {"events": 27, "bytes": 27 * BYTES_PER_EVENT, "files": 9}
-    reader = Group.made(lane).reader()
-    total = sum(lane.sizes().values())
-    batches = []
-    while batch := open_batch(reader, Budget(**{**dict.fromkeys(most, ALL), which: most[which]})):
-        found = dict(zip(most, sizes(batch, lane), strict=True))
-        assert found[which] <= most[which]
-        batches.append(batch)
-        reader.commit(batch)
-    assert sum(batch.events for batch in batches) == total
-    assert len(batches) <= total / 20  # they are well filled, whatever the scales
-
-
-@pytest.mark.parametrize("budget", [Budget(3, ALL, ALL), Budget(ALL, 3, ALL), Budget(0, 0, 0)])
-def test_a_budget_smaller_than_one_file_reads_one_file(lane: Lane, budget: Budget) -> None:
-    lane.append({"0.0": [5, 6], "1.0": 7})
-    reader = Group.made(lane).reader()
-    read = []
-    while batch := open_batch(reader, budget):
-        read += spans(batch)
-        reader.commit(batch)
-    assert read == [("0.0", 0, 5), ("1.0", 0, 7), ("0.0", 5, 11)]
 
 
 def test_a_position_within_a_file_costs_what_is_left_of_it(lane: Lane) -> None:
@@ -325,10 +281,3 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
         [[[plan]]] = rows(database, explain, **given)
         pages.append(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
     assert pages[1] < 1.5 * pages[0]
-
-
-def analyze(test_database: TestDatabase) -> None:
-    connection = psycopg2.connect(test_database.owner_dsn)
-    connection.autocommit = True
-    connection.cursor().execute("ANALYZE")
-    connection.close()

@@ -33,37 +33,6 @@ def recorded(group: Group) -> dict[str, dict[str, Any]]:
     return {row.name: row.cuts for row in found}
 
 
-def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -> None:
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=10))
-    made = group.checkpoint("before the migration")
-    assert made == {
-        "reader_group": group.name, "checkpoint": "before the migration", "released": True,
-    }  # fmt: skip
-    assert recorded(group) == {"before the migration": {str(lane.stream_id): {"0.0": 5, "1.0": 5}}}
-
-
-def test_a_group_that_is_no_subscriber_publishes_nothing(lane: Lane) -> None:
-    group = Group.made(lane, subscriber=False)
-    lane.append({"0.0": 5})
-    group.reader().read_all()
-    assert group.checkpoint("named")["released"] is False
-    assert group.released() is None
-
-
-def test_automatic_checkpoints_are_made_only_when_something_moved(group: Group) -> None:
-    assert group.checkpoint() is None
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=10))
-    made = group.checkpoint()
-    assert made["checkpoint"].startswith("automatic-")
-    assert group.checkpoint() is None
-    reader.read_all()
-    assert group.checkpoint() is not None
-    assert group.checkpoint() is None
-    assert len(recorded(group)) == 2
-
-
 def test_what_was_reset_and_read_again_is_released_again(group: Group) -> None:
     """Though the group stands where its last checkpoint was."""
     group.reader().read_all()
@@ -79,47 +48,16 @@ def test_what_was_reset_and_read_again_is_released_again(group: Group) -> None:
     assert group.checkpoint() is None
 
 
-def test_a_named_checkpoint_is_made_also_when_nothing_moved(group: Group) -> None:
-    group.checkpoint("one")
-    group.checkpoint("two")
-    assert list(recorded(group)) == ["one", "two"]
-    assert group.checkpoint() is None
-
-
 def test_a_name_is_used_once(group: Group) -> None:
     group.checkpoint("one")
     with raises("checkpoint_exists 'one'"):
         group.checkpoint("one")
 
 
-def test_the_same_request_returns_the_same_checkpoint(group: Group) -> None:
-    request = unique("request")
-    made = group.checkpoint("one", request)
-    reader = group.reader()
-    reader.read_all()
-    assert group.checkpoint("one", request) == made
-    [cuts] = recorded(group).values()
-    assert cuts == {str(group.lanes[0].stream_id): {"0.0": 0, "1.0": 0}}
-    with raises("request_reused"):
-        group.checkpoint("two", request)
-
-
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "a\x00b"])
 def test_bad_names_are_refused(group: Group, name: str) -> None:
     with raises("name_invalid checkpoint"):
         group.checkpoint(name)
-
-
-def test_a_checkpoint_in_the_middle_of_a_merge_lists_what_waits(lane: Lane, group: Group) -> None:
-    a, b = group.reader("a"), group.reader("b")
-    first, second = a.must_open(), b.must_open()
-    [merged] = lane.scale("0.0", "1.0", parts=1)
-    lane.append({merged: 1})
-    a.commit(first)
-    assert a.open() is None  # only the end of 0.0 was passed
-    group.checkpoint()
-    assert group.released() == {"1.0": 0, merged: "future"}
-    b.commit(second)
 
 
 def test_all_groups_that_moved_are_checkpointed(database: Database) -> None:

@@ -29,16 +29,6 @@ def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, group: Group
     assert (group.lost(), group.batches()) == (0, [])
 
 
-def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, group: Group) -> None:
-    lane.truncate("0.0=8, 1.0=4")
-    reader = group.reader()
-    with raises("events_truncated 12 events"):
-        reader.open()
-    update_reader_group(group.database, group.name, on_gap="skip", request_id=unique("update"))
-    assert reader.read_all() == [("0.0", 8, 10), ("1.0", 4, 10)]
-    assert group.lost() == 12
-
-
 def said(lane: Lane, batch: Batch, events: int) -> str:
     bounds = [(b.segment_id, b.start, b.end) for b in batch.bounds]
     missing = lane.database.transaction(
@@ -124,27 +114,6 @@ def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(la
     assert group.reader().read_all() == [("0.0", 0, 3)]
 
 
-def test_only_what_was_not_read_yet_counts_as_lost(lane: Lane, skipping: Group) -> None:
-    # Ahead of the head in one segment, behind it in the other.
-    a, b = skipping.reader("a"), skipping.reader("b")
-    ahead, behind = a.must_open(), b.must_open()
-    a.commit(ahead)
-    assert spans(ahead) == [("0.0", 0, 10)]
-    skipping.lapse("b")
-    lane.truncate("0.0=2, 1.0=6")
-    b = skipping.reader("b")
-    resumed = b.must_open()
-    assert resumed.bounds == behind.bounds
-    # Its files are gone from the plan: the consumer counts them when it commits.
-    b.commit(resumed, lost={lane.stream_id: 6})
-    assert skipping.lost() == 6
-    assert skipping.cut() == {"0.0": 10, "1.0": 10}
-    lane.append({"1.0": 5})
-    lane.truncate("0.0=2, 1.0=12")
-    assert skipping.reader("b").read_all() == [("1.0", 12, 15)]
-    assert skipping.lost() == 8
-
-
 def test_a_gap_before_a_segment_that_waits_ends_in_the_join_of_both(
     lane: Lane, skipping: Group
 ) -> None:
@@ -161,48 +130,3 @@ def test_a_gap_before_a_segment_that_waits_ends_in_the_join_of_both(
     a.commit(first, lost={lane.stream_id: 10})
     assert skipping.reader("a").read_all() == [(merged, 0, 3)]
     assert skipping.lost() == 10
-
-
-def test_standing_at_the_end_of_a_segment_behind_the_head_is_no_gap(
-    lane: Lane, group: Group
-) -> None:
-    # All of 0.0 is read; the head is at the start of its successors: no event lies between.
-    group.reader().read_all()
-    low, high = lane.scale("0.0")
-    lane.append({low: 2, high: 2})
-    lane.truncate(f"{low}=0, {high}=0, 1.0=10")
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-    assert group.reader().read_all() == [(low, 0, 2), (high, 0, 2)]
-    assert group.lost() == 0
-
-
-def test_a_batch_that_was_planned_before_the_truncation_still_commits(
-    lane: Lane, group: Group
-) -> None:
-    reader = group.reader()
-    batch = reader.must_open(budget=10)
-    lane.truncate("0.0=7, 1.0=4")
-    reader.commit(batch)  # it had read its files, which are kept while it is open
-    assert group.cut() == {"0.0": 5, "1.0": 5}
-    with raises("events_truncated 2 events"):
-        reader.open()
-
-
-def test_a_gap_that_opens_while_another_reader_has_a_batch_is_counted_with_the_batch(
-    lane: Lane, skipping: Group
-) -> None:
-    # The positions move together, so they stay where they are while one of them is in a batch.
-    a = skipping.reader("a")
-    first = a.must_open(budget=2, expected=2)
-    assert spans(first) == [("0.0", 0, 5)]
-    lane.truncate("0.0=2, 1.0=5")
-    b = skipping.reader("b")
-    second = b.must_open(expected=2)
-    assert spans(second) == [("1.0", 0, 10)]
-    a.commit(first)
-    b.commit(second, lost={lane.stream_id: 5})
-    b.commit(second, lost={lane.stream_id: 5})
-    assert skipping.lost() == 5
-    assert skipping.cut() == {"0.0": 5, "1.0": 10}
-    a.commit(a.must_open(), lost={lane.stream_id: 2})
-    assert skipping.lost() == 7

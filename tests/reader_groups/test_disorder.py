@@ -72,21 +72,6 @@ def test_no_batch_goes_further_beyond_what_another_reader_has_not_read_than_max_
     assert spans(fast.must_open(expected=2)) == [("1.0", 6, 8)]
 
 
-def test_a_part_whose_reader_is_dead_is_taken_over_and_holds_nobody(hours: Lane) -> None:
-    group = Group.made(hours, max_ahead=60)
-    dead, alive = group.reader("a"), group.reader("b")
-    dead.must_open(2, expected=2)
-    alive.commit(alive.must_open(expected=2))
-    assert alive.open(expected=2) is None
-    group.lapse("a")
-    assert [row.lease_expired for row in waiting(group)] == [True]
-    taken = alive.must_open(expected=1)
-    assert spans(taken) == [("0.0", 0, 2)]
-    alive.commit(taken)
-    assert sum(end - first for _, first, end in alive.read_all()) == 20
-    assert waiting(group) == []
-
-
 @pytest.mark.random
 def test_however_readers_come_and_go_none_is_further_ahead_than_it_may(
     shared_database: Database,

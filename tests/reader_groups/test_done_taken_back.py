@@ -1,11 +1,9 @@
 """A writer that has stated `done` and commits another append counts again, and is told."""
 
-from random import Random
 from typing import Any
 
 import pytest
 
-from tests.chance import cases, random_for
 from tests.reader_groups.completeness_model import Stream, staged_times
 from tests.world.groups import Group
 from tests.world.streams import unique
@@ -18,36 +16,6 @@ from weir.model.event_time import DONE, as_datetime
 from weir.reader_groups.batches.lifecycle import commit_batch
 
 Fact = tuple[str, str, Any]  # how it was said (append, state, retry), by whom, and what
-
-
-def word(facts: list[Fact], writer: str, complete: list[int | None]) -> int | None:
-    """Return the time that a writer counts for; None if it does not count. From all facts anew.
-
-    `complete`: what the stream was complete to before each of the facts.
-    """
-    own = [(i, how, what) for i, (how, who, what) in enumerate(facts) if who == writer]
-    said = [i for i, _, what in own if what == DONE]
-    if not said:
-        return max((what for _, _, what in own if what is not None), default=None)
-    after = [one for one in own if one[0] > said[-1]]
-    back = next((i for i, how, _ in after if how == "append"), None)
-    if back is None:
-        return None
-    told = [what for i, _, what in after if i >= back and what is not None]
-    if facts[back][2] is None and complete[back] is not None:
-        told.append(complete[back])
-    return max(told, default=None)
-
-
-def expected(facts: list[Fact]) -> list[int | None]:
-    """Return what the stream is complete to before the first fact, and after each."""
-    found: list[int | None] = [None]
-    for n in range(1, len(facts) + 1):
-        words = [word(facts[:n], writer, found) for writer in ("a", "b")]
-        low = min((one for one in words if one is not None), default=None)
-        known = [one for one in (found[-1], low) if one is not None]
-        found.append(max(known, default=None))
-    return found
 
 
 def say(stream: Stream, fact: Fact) -> int | None:
@@ -84,25 +52,6 @@ def opened(database: Database) -> Stream:
         assert not isinstance(first, Committed)
         commit(database, staged_times(first, {}))
     return stream
-
-
-def history(random: Random) -> list[Fact]:
-    facts: list[Fact] = []
-    for n in range(1, 15):
-        how = random.choice(["append", "append", "append", "state", "retry"])
-        whats = [10 * n, 10 * n - 45, DONE, DONE]
-        what = random.choice([*whats, None, None] if how == "append" else whats)
-        facts.append((how, random.choice("ab"), what))
-    return facts
-
-
-@pytest.mark.parametrize("case", range(cases(60)))
-def test_what_a_stream_is_complete_to_follows_from_all_that_was_said(
-    shared_database: Database, case: int
-) -> None:
-    facts = history(random_for("done", case))
-    stream = opened(shared_database)
-    assert [None, *(say(stream, fact) for fact in facts)] == expected(facts), facts
 
 
 @pytest.mark.parametrize("how", ["append", "state", "retry"])

@@ -12,7 +12,7 @@ from tests.reader_groups.completeness_model import (
     World,
     append,
 )
-from tests.world.groups import Group
+from tests.world.groups import Group, events_of
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
@@ -66,9 +66,7 @@ def read(group: Group) -> set[Event]:
     """Read a group to its end or to the tail."""
     reader, found = group.reader(), set()
     while (batch := reader.open()) is not None:
-        found |= {
-            (b.stream_id, b.segment_id, o) for b in batch.bounds for o in range(b.start, b.end)
-        }
+        found |= events_of(batch)
         reader.commit(batch)
     return found
 

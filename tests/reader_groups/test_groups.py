@@ -15,7 +15,6 @@ from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.model.names import stream_name
 from weir.reader_groups.batch import Batch
-from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import (
     create_reader_group,
     delete_reader_group,
@@ -35,14 +34,6 @@ def fork(group: Group, **options: Any) -> Group:
     return Group(group.database, name, group.lanes)
 
 
-def test_group_begins_at_the_tail_of_now(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 3})
-    group = Group.made(lane, start="tail")
-    lane.append({"0.0": 1})
-    assert group.cut() == {"0.0": 5, "1.0": 3}
-    assert group.reader().read_all() == [("0.0", 5, 6)]
-
-
 def test_group_that_begins_at_a_head_with_a_future_segment_waits_for_the_unread_one(
     lane: Lane,
 ) -> None:
@@ -56,25 +47,6 @@ def test_group_that_begins_at_a_head_with_a_future_segment_waits_for_the_unread_
         merged: ("future", None, None),
     }
     assert group.reader().read_all() == [("1.0", 1, 3), (merged, 0, 2)]
-
-
-def test_subscriber_is_protected_from_its_creation_on(lane: Lane) -> None:
-    lane.append({"0.0": 5, "1.0": 3})
-    assert Group.made(lane, start="tail").released() == {"0.0": 5, "1.0": 3}
-    assert Group.made(lane, subscriber=False).released() is None
-
-
-def test_group_reads_several_streams(lane: Lane) -> None:
-    other = Lane.made(lane.database, segments=1, retention="consumed")
-    lane.append({"0.0": 5})
-    other.append({"0.0": 7})
-    group = Group.made(lane, other)
-    assert sorted(group.reader().read_all()) == [("0.0", 0, 5), ("0.0", 0, 7)]
-    streams = lane.database.transaction(lambda c: group_streams(c, group.name))
-    assert streams == [
-        (lane.stream_id, str(lane.name), True),
-        (other.stream_id, str(other.name), True),
-    ]
 
 
 def test_the_same_request_returns_the_same_and_another_is_a_conflict(lane: Lane) -> None:
@@ -141,20 +113,6 @@ def test_a_group_that_has_read_all_it_will_ever_have_says_so(lane: Lane) -> None
     endless.reader().read_all()
     assert said(endless) == f"reader group {endless.name} {end}"
     assert said(bounded) == f"reader group {bounded.name} {end}"
-
-
-def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) -> None:
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=10))
-    group.checkpoint("half")
-    reader.commit(reader.must_open())
-    assert fork(group).cut() == {"0.0": 10, "1.0": 10}
-    half = fork(group, at="checkpoint half", subscriber=True)
-    assert half.cut() == half.released() == {"0.0": 5, "1.0": 5}
-    assert sorted(half.reader().read_all()) == [("0.0", 5, 10), ("1.0", 5, 10)]
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-    with raises("checkpoint_not_found 'third'"):
-        fork(group, at="checkpoint third")
 
 
 def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -> None:

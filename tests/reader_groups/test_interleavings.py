@@ -75,21 +75,6 @@ def test_readers_that_open_at_once_share_without_overlap(lane: Lane) -> None:
     assert group.cut() == wide.tail()
 
 
-def test_a_merged_segment_is_entered_once_when_its_predecessors_end_at_the_same_time(
-    lane: Lane,
-) -> None:
-    for _ in range(6):
-        one = Lane.made(lane.database, retention="consumed")
-        one.append({"0.0": 5, "1.0": 5})
-        group = Group.made(one)
-        [merged] = one.scale("0.0", "1.0", parts=1)
-        one.append({merged: 2})
-        a, b = group.reader("a"), group.reader("b")
-        first, second = a.must_open(), b.must_open()
-        at_once(partial(a.commit, first), partial(b.commit, second))
-        assert group.states() == {merged: ("unassigned", 0, None)}
-
-
 def test_a_commit_that_waits_for_a_take_over_is_refused(lane: Lane) -> None:
     lane.append({"0.0": 5})
     group = Group.made(lane)
@@ -122,22 +107,6 @@ def test_a_group_created_while_the_stream_is_truncated_begins_at_the_new_head(
         group, _ = at_once(partial(Group.made, one), partial(one.truncate, "0.0=2, 1.0=3"))
         assert group.cut() in ({"0.0": 0, "1.0": 0}, {"0.0": 2, "1.0": 3})
         assert group.cut() == group.released()
-
-
-def test_checkpoints_and_retention_at_once_never_pass_the_slower_subscriber(lane: Lane) -> None:
-    one = Lane.made(lane.database, retention="consumed")
-    fast, slow = Group.made(one), Group.made(one)
-    for _ in range(6):
-        one.append({"0.0": 5, "1.0": 5})
-        fast.reader().read_all()
-        reader = slow.reader()
-        reader.commit(reader.must_open(budget=1))
-        outcomes = at_once(
-            fast.checkpoint, slow.checkpoint, partial(retain, lane.database), fast.checkpoint
-        )
-        assert not [o for o in outcomes if isinstance(o, Exception)]
-        head, stands = one.head(), slow.cut()
-        assert all(head[name] <= stands[name] for name in head)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.committed_folders import committed_folders
-from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, at_once, rows, run, staged
 from weir.controller.transactions import abort
@@ -59,20 +58,6 @@ def test_a_fenced_append_keeps_the_positions_where_they_are(group: Group, out: L
     # With another attempt at the append the batch is committed.
     reader.commit(batch, [staged(out.opened("1"), {"0.0": 7})])
     assert (out.tail(), group.cut()) == ({"0.0": 7, "1.0": 0}, {"0.0": 10, "1.0": 10})
-
-
-def test_of_several_appends_all_or_none_are_published(group: Group, out: Lane) -> None:
-    other = Lane.made(out.database)
-    reader = group.reader()
-    batch = reader.must_open()
-    fine, lost = out.opened(), other.opened()
-    abort(other.database, lost)
-    with pytest.raises(Fenced):
-        reader.commit(batch, [staged(fine, {"0.0": 7}), staged(lost, {"0.0": 8})])
-    assert out.tail() == {"0.0": 0, "1.0": 0}
-    again = staged(other.opened(), {"0.0": 8})
-    done = reader.commit(batch, [staged(fine, {"0.0": 7}), again])
-    assert [one.events for one in done] == [7, 8]
 
 
 def test_a_group_may_append_to_the_stream_it_reads(lane: Lane, group: Group) -> None:
@@ -138,14 +123,6 @@ def test_what_a_batch_wrote_that_never_counts_is_garbage(group: Group) -> None:
     delete_reader_group(group.database, group.name, request_id="delete")
     found = rows(group.database, "SELECT path FROM garbage WHERE path = ANY(:w)", w=wanted)
     assert sorted(row.path for row in found) == sorted(wanted)
-
-
-def test_nothing_is_written_for_a_batch_that_was_taken_over(group: Group) -> None:
-    before = group.reader("a").must_open()
-    group.reader("a").must_open()
-    with raises("batch_taken_over"):
-        record_output(group.database, before, parquet(group, 1, 1))
-    assert [b.outputs for b in group.batches()] == [None]
 
 
 def test_the_manifest_lists_what_counts_for_readers_without_the_database(

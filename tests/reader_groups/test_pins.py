@@ -166,15 +166,6 @@ def test_pins_are_part_of_the_configuration(four: Lane) -> None:
     assert pins() == []
 
 
-def test_a_retried_update_of_pins_is_done_once(four: Lane) -> None:
-    group = Group.made(four)
-    given: dict[str, Any] = {"pins": [Pin.parse(f"{four.name} 0..1 a")], "request_id": unique("r")}
-    first = update_reader_group(four.database, group.name, **given)
-    pin(group)
-    assert update_reader_group(four.database, group.name, **given) == first
-    assert group.rows("SELECT * FROM reader_group_pin WHERE group_id = :g") == []
-
-
 def test_a_label_that_is_none_is_refused(four: Lane) -> None:
     with raises("name_invalid 'big one' label"):
         Group.made(four).reader("a", "big one")

@@ -135,36 +135,6 @@ def test_a_batch_reads_all_that_the_barriers_allow_and_no_more(
     assert [b.segment_id for b in bounds] == sorted(b.segment_id for b in bounds)
 
 
-@settings(max_examples=cases(200))
-@given(positions(1), seeds)
-def test_batch_after_batch_of_any_size_reads_every_event_once(
-    world: tuple[Stream, list[Remaining]], seed: int
-) -> None:
-    stream, [left] = world
-    random = Random(seed)
-    graph = Graph(states(stream))
-    while True:
-        cut = StreamCut(stream.listing(left))
-        budget = random.randint(1, 4)
-
-        def cap(_segment: Segment, start: int, end: int) -> int:
-            nonlocal budget
-            taken = min(end, start + budget)
-            budget -= taken - start
-            return taken
-
-        before = left
-        for bound in bounds_of_stream(1, cut.present, cut.future, graph, None, cap):
-            [segment] = [s for s in stream.segments if s.segment_id == bound.segment_id]
-            for i in range(bound.start, bound.end + bound.completes):
-                assert (segment, i) in stream.next_of(left)
-                left -= {(segment, i)}
-        if left == before:
-            break
-    # Only the ends of the active segments are left: they are never passed.
-    assert left == {(s, stream.sizes[s]) for s in stream.active}
-
-
 def test_a_segment_whose_successors_are_not_in_sight_is_not_left() -> None:
     # The graph that one batch looks at is limited; what lies beyond must not be lost.
     first = Segment(segment_id(0, 0), 0.0, 1.0)

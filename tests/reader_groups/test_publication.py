@@ -79,17 +79,6 @@ def found(group: Group, table: str) -> list[Row]:
     ]
 
 
-def test_of_each_key_the_last_row_counts_within_and_across_batches(
-    group: Group,
-    table: str,
-) -> None:
-    first = [("a", 1, 0), ("b", 1, 0), ("a", 2, 0), ("c", 1, 0), ("a", 3, 0)]
-    second = [("b", 2, 0), ("d", 1, 0)]
-    assert publish(group, table, UPSERT, first, second) == [
-        ("a", 3, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 0),
-    ]  # fmt: skip
-
-
 def test_an_older_row_replaces_no_newer_one_if_columns_say_which_is_newer(
     group: Group,
     table: str,

@@ -25,28 +25,6 @@ def test_a_reader_offline_without_a_position_leaves_its_batch_to_others(group: G
         gone.commit(batch)
 
 
-def test_what_lies_before_the_given_position_counts_as_read(group: Group) -> None:
-    gone, other = group.reader("gone"), group.reader("other")
-    batch = gone.must_open()
-    offline(group, "gone", "0.0=7")
-    assert group.states() == {"0.0": ("unassigned", 7, None), "1.0": ("unassigned", 0, None)}
-    with raises("batch_taken_over abandoned"):
-        gone.commit(batch)
-    assert sorted(other.read_all()) == [("0.0", 7, 10), ("1.0", 0, 10)]
-
-
-def test_a_reader_offline_goes_on_no_more_though_nobody_has_replaced_it(group: Group) -> None:
-    gone = group.reader("gone")
-    batch = gone.must_open(budget=1)
-    offline(group, "gone")
-    for refused in (gone.open, gone.renew, lambda: gone.commit(batch)):
-        with pytest.raises(Fenced):
-            refused()
-    assert group.cut() == {"0.0": 0, "1.0": 0}
-    group.reader("gone").read_all()
-    assert group.cut() == {"0.0": 10, "1.0": 10}
-
-
 def test_a_position_in_several_streams_names_them(group: Group, lane: Lane) -> None:
     other = Lane.made(lane.database)
     other.append({"0.0": 5})

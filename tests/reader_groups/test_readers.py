@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, while_held
 from weir.errors import Fenced
@@ -18,33 +17,6 @@ def group(lane: Lane) -> Group:
 def expired(group: Group, lease: float = 0.0) -> list[str]:
     found = expire(group.database, lease)
     return [one["reader"] for one in found if one["reader_group"] == group.name]
-
-
-def test_coming_back_gives_a_new_token_and_fences_the_process_that_had_the_old_one(
-    group: Group,
-) -> None:
-    before = group.reader("a")
-    now = group.reader("a")
-    assert now.token > before.token
-    with raises("reader_replaced 'a'"):
-        before.renew()
-    with pytest.raises(Fenced):
-        before.open()
-    now.renew()
-    assert now.open() is not None
-    assert group.readers() == ["a"]
-
-
-def test_an_expired_reader_that_nobody_replaced_goes_on(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open(budget=4)
-    group.lapse("reader")
-    reader.commit(batch)
-    assert sum(group.cut().values()) == batch.events == 4
-    group.lapse("reader")
-    reader.renew()
-    group.lapse("reader")
-    assert reader.open() is not None
 
 
 def test_a_reader_without_progress_keeps_its_lease_while_nobody_waits(group: Group) -> None:
@@ -66,14 +38,6 @@ def test_a_reader_without_progress_keeps_its_lease_while_nobody_waits(group: Gro
     assert kept()
     group.reader("one")
     assert not kept(), "another process has its name"
-
-
-def test_a_commit_renews_the_lease(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    group.lapse("reader")
-    reader.commit(batch)
-    assert expired(group) == []
 
 
 def test_expiry_frees_what_an_expired_reader_owns(group: Group) -> None:

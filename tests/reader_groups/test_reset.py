@@ -10,7 +10,6 @@ from tests.world.groups import Group
 from tests.world.streams import unique
 from weir.errors import Fenced
 from weir.reader_groups.groups.reset import reset_reader_group
-from weir.retention.run import retain
 
 
 def reset(group: Group, to: str, **options: Any) -> Mapping[str, Any]:
@@ -43,14 +42,3 @@ def test_a_reader_of_before_a_reset_publishes_nothing(group: Group) -> None:
         reader.open()
     assert group.states() == {"0.0": ("unassigned", 0, None), "1.0": ("unassigned", 0, None)}
     assert group.reader("another").must_open().batch_id == 2
-
-
-def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) -> None:
-    group.reader().read_all()
-    group.checkpoint()
-    reset(group, "0.0=3, 1.0=0", allow_repeat=True)
-    assert group.released() == {"0.0": 3, "1.0": 0}
-    retain(group.database)
-    assert group.lanes[0].head() == {"0.0": 3, "1.0": 0}
-    with raises("events_truncated 3 events"):
-        reset(group, "start", allow_repeat=True)

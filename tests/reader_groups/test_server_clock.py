@@ -109,27 +109,6 @@ def test_commits_scales_closed_times_and_batches_keep_their_order(
     )
 
 
-def test_a_time_that_was_closed_stays_closed_while_the_clock_is_set_back(
-    database: Database, set_clock: SetClock
-) -> None:
-    lane = Lane.made(database)
-    lane.append({"0.0": 3})
-    at = now(lane)
-    assert queries.closed_cut_at(database, lane.name, at) == {"0.0": 3, "1.0": 0}
-    set_clock(-1)
-    done = lane.append({"0.0": 1, "1.0": 1})
-    assert done.clock > lane.value("SELECT time_clock(:at)", at=at)
-    assert queries.closed_cut_at(database, lane.name, at) == {"0.0": 3, "1.0": 0}
-    with raises("time_in_future"):
-        queries.closed_cut_at(database, lane.name, at + timedelta(minutes=30))
-    set_clock(0)
-    assert queries.closed_cut_at(database, lane.name, at) == {"0.0": 3, "1.0": 0}
-    set_clock(1)
-    later = lane.append({"0.0": 1})
-    assert now(lane) - at > timedelta(minutes=59)
-    assert later.clock > done.clock + 3000 * 10**6
-
-
 @pytest.mark.parametrize("case", range(cases(10)))
 def test_completeness_does_not_notice_it(
     database: Database, set_clock: SetClock, case: int

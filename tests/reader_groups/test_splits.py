@@ -1,22 +1,14 @@
 """A batch that is split: its halves are read in its place, by whoever holds it, in order."""
 
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chance import cases, random_for
 from tests.raises import raises
-from tests.world.groups import Group, Reader, spans
-from tests.world.streams import Lane
+from tests.world.groups import Group, spans
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
-from weir.model.segment import segment_name
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches.splits import split_batch
-from weir.reader_groups.checkpoints.lifecycle import checkpoint
-from weir.reader_groups.groups.reset import reset_reader_group
 
 
 def split(group: Group, batch: Batch) -> None:
@@ -77,96 +69,8 @@ def test_the_halves_are_taken_over_whole(group: Group) -> None:
     assert heir.read_all() == [("1.0", 0, 10)]
 
 
-def test_splitting_again_after_a_lost_connection_splits_once(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    split(group, batch)
-    split(group, batch)
-    with raises(f"batch_taken_over batch {batch.batch_id} replace"):
-        reader.commit(batch)
-    assert [(b.batch_id, b.state) for b in group.batches()] == [(1, "split"), (2, "open")]
-    half = reader.must_open()
-    reader.commit(half)
-    reader.commit(half)
-    assert [(b.batch_id, b.state) for b in group.batches()][1:] == [(2, "committed"), (3, "open")]
-
-
-@pytest.mark.random
-@pytest.mark.parametrize("case", range(cases(4)))
-def test_readers_that_split_at_random_read_each_event_once_and_predecessors_first(
-    lane: Lane, case: int
-) -> None:
-    random = random_for(case)
-    other = Lane.made(lane.database, segments=3)
-    group = Group.made(lane, other)
-    read: dict[int, list[tuple[str, int]]] = {lane.stream_id: [], other.stream_id: []}
-    readers: dict[str, Reader] = {}
-
-    def step() -> bool:
-        name = random.choice("ab")
-        if name not in readers or random.random() < 0.2:
-            readers[name] = group.reader(name)  # it was killed and is tried again
-        batch = readers[name].open(random.choice([5, 1_000]))
-        if batch is None:
-            return False
-        if batch.events > 1 and random.random() < 0.5:
-            split(group, batch)
-        elif random.random() < 0.7:
-            for b in batch.bounds:
-                read[b.stream_id] += [
-                    (segment_name(b.segment_id), n) for n in range(b.start, b.end)
-                ]
-            readers[name].commit(batch)
-        group.check_positions()
-        return True
-
-    for _ in range(12):
-        for one in (lane, other):
-            one.append({name: random.randrange(1, 6) for name in one.active()})
-            active = one.active()
-            one.scale(random.choice(active), parts=random.choice([1, 2]))
-        step()
-    idle = 0
-    while idle < 20:
-        idle = 0 if step() else idle + 1
-    for one in (lane, other):
-        found = read[one.stream_id]
-        assert len(set(found)) == len(found) == sum(one.sizes().values())
-        assert group.cut(one) == one.tail()
-        for name, n in found:
-            if n:
-                assert found.index((name, n - 1)) < found.index((name, n))
-
-
-def test_a_barrier_that_waits_for_a_batch_waits_for_all_its_parts(group: Group) -> None:
-    reader = group.reader()
-    batch = reader.must_open()
-    checkpoint(group.database, group.name, name="noon", barrier=True, request_id="noon")
-
-    def noon() -> tuple[Any, Any]:
-        [row] = group.rows("SELECT state, waits_for FROM checkpoint WHERE group_id = :g")
-        return tuple(row)
-
-    split(group, batch)
-    assert noon() == ("waiting", [2])
-    reader.commit(reader.must_open())
-    assert noon() == ("waiting", [3])
-    reader.commit(reader.must_open())
-    assert noon() == ("complete", [3])
-
-
 def test_a_part_pins_files_since_the_whole_was_opened(group: Group) -> None:
     reader = group.reader()
     split(group, reader.must_open())
     reader.commit(reader.must_open())
     assert len({b.opened_at for b in group.batches()}) == 1
-
-
-def test_a_reset_abandons_a_batch_with_its_parts(lane: Lane, group: Group) -> None:
-    reader = group.reader()
-    split(group, reader.must_open())
-    reset_reader_group(group.database, group.name, "tail", request_id="reset")
-    assert [b.state for b in group.batches()] == ["split", "abandoned"]
-    assert group.reader().open() is None
-    assert group.cut() == lane.tail()
-    assert group.rows("SELECT FROM held_segments(:g)") == []

@@ -96,24 +96,6 @@ def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
     assert group.cut() == {"0.0": 0, "1.0": 0}
 
 
-def test_several_tables_are_published_together(group: Group, table: str, as_owner: Execute) -> None:
-    other = f"{table}_too"
-    as_owner(
-        f"CREATE TABLE {other} (n bigint)",
-        f"GRANT SELECT, INSERT ON {other} TO weir_jobs, weir_publisher",
-    )
-    reader = group.reader()
-    batch = reader.must_open()
-    columns = group.database.transaction(lambda c: read_table(c, other))
-    staging, copy = make_staging(group.database, batch, 1, columns)
-    piece = group.database.transaction(lambda c: copy_in(c, copy, io.BytesIO(b"3\n")))
-    reader.commit(
-        batch, tables=[stage_numbers(group, batch, table), StagedTable(other, staging, (piece,), 1)]
-    )
-    assert len(numbers(group, table)) == 2
-    assert [tuple(r) for r in rows(group.database, f"SELECT * FROM {other}")] == [(3,)]
-
-
 def test_what_is_staged_by_the_attempt_that_may_commit_is_kept(group: Group, table: str) -> None:
     reader = group.reader()
     ready = stage_numbers(group, reader.must_open(), table)

@@ -1,7 +1,6 @@
 """order="stream": every stream is delivered in write order, over batches, take-overs and splits."""
 
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,15 +18,6 @@ from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
 
 
-def sizes(reader: Reader, budget: int, **most: Any) -> list[int]:
-    """How many events each batch has, to the end."""
-    found = []
-    while batch := reader.open(budget, order="stream", **most):
-        found.append(batch.events)
-        reader.commit(batch)
-    return found
-
-
 def test_a_commit_larger_than_the_budget_is_divided_between_the_runs_of_its_tasks(
     lane: Lane,
 ) -> None:
@@ -39,26 +29,6 @@ def test_a_commit_larger_than_the_budget_is_divided_between_the_runs_of_its_task
     assert spans(first) == [("0.0", 0, 4), ("1.0", 0, 6)]
     reader.commit(first)
     assert spans(reader.must_open(12, order="stream")) == [("0.0", 4, 6), ("1.0", 6, 14)]
-
-
-def test_a_run_larger_than_the_budget_is_read_whole(lane: Lane) -> None:
-    ranked = Ranked(lane)
-    ranked.append({"0.0": [[0, 2, 4], [6, 7]], "1.0": [[1, 3, 5], [8]]})
-    for most in ({}, {"files": 1}, {"bytes_": 1}):
-        budget = ALL if most else 1
-        assert sizes(Group.made(lane).reader(), budget, **most) == [6, 2, 1]
-
-
-def test_files_of_one_task_and_segment_are_a_run_each_if_no_rank_lies_across(lane: Lane) -> None:
-    ranked = Ranked(lane)
-    ranked.append(
-        {
-            "0.0": [[0, 1], [4, 5]],
-            "1.0": [[2, 3], [6, 9]],
-        }
-    )
-    ranked.append({"0.0": [[0, 3]], "1.0": [[1, 2]]})
-    assert sizes(Group.made(lane).reader(), 1) == [2, 2, 2, 2, 4]
 
 
 @pytest.mark.parametrize(
@@ -141,20 +111,6 @@ def test_whatever_happens_each_stream_is_delivered_in_write_order(
     [row] = group.rows("SELECT * FROM weir.disorder WHERE reader_group = :name", name=group.name)
     assert row.promise == "write order"
     assert (row.max_lateness, row.p99_lateness, row.hole) == (row.max_lateness * 0,) * 3
-
-
-def test_a_batch_is_halved_by_rank_down_to_single_events_in_write_order(lane: Lane) -> None:
-    ranked = Ranked(lane)
-    ranked.append({"0.0": [[0, 1, 2, 9], [10, 19]], "1.0": [[3, 5, 7], [11, 14]]})
-    low, high = lane.scale("0.0")
-    ranked.append({low: [[0, 2]], high: [[1]], "1.0": [[3, 4]]})
-    [merged] = lane.scale(low, high, parts=1)
-    ranked.append({merged: [[0, 1, 2]]})
-    reader = Group.made(lane).reader()
-    [delivered] = read_in_parts(reader, [ranked], ALL, split=True)
-    assert delivered == ranked.written()
-    assert {b.events for b in reader.group.batches() if b.state == "committed"} == {1}
-    assert reader.group.cut() == lane.tail()
 
 
 def test_halves_are_about_equal(lane: Lane) -> None:

@@ -41,10 +41,6 @@ def by_append(stream: Stream, until: datetime) -> None:
     append(stream, [10], until)
 
 
-def by_append_of_such_an_event(stream: Stream, until: datetime) -> None:
-    append(stream, [10, micros(until)], until)
-
-
 def by_append_after_such_an_event(stream: Stream, until: datetime) -> None:
     append(stream, [micros(until)])
     append(stream, [10], until)
@@ -58,11 +54,6 @@ def by_statement(stream: Stream, until: datetime) -> None:
     state_completeness(stream.lane.database, stream.lane.name, "w", until)
 
 
-def by_statement_after_such_an_event(stream: Stream, until: datetime) -> None:
-    append(stream, [micros(until)])
-    by_statement(stream, until)
-
-
 def by_statement_of_a_writer_that_was_done(stream: Stream, until: datetime) -> None:
     append(stream, [], DONE)
     by_statement(stream, until)
@@ -70,11 +61,9 @@ def by_statement_of_a_writer_that_was_done(stream: Stream, until: datetime) -> N
 
 DOORS = [
     by_append,
-    by_append_of_such_an_event,
     by_append_after_such_an_event,
     by_append_without_rows,
     by_statement,
-    by_statement_after_such_an_event,
     by_statement_of_a_writer_that_was_done,
 ]
 

@@ -29,22 +29,6 @@ def recorded(lane: Lane) -> list[dict[str, int]]:
     ]
 
 
-def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
-    random = random_for("captured")
-    seen = []
-    for _ in range(5):
-        active = lane.active()
-        lane.append({random.choice(active): random.randint(1, 5)})
-        if random.random() < 0.5:
-            lane.scale(random.choice(active))
-        [captured] = capture(lane.database)
-        assert (captured["stream"], captured["cut"]) == (str(lane.name), lane.tail())
-        assert captured["events"] == sum(lane.sizes().values())
-        assert captured["bytes"] == 10 * captured["events"]
-        seen.append(captured["cut"])
-    assert recorded(lane) == seen
-
-
 def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
     assert len(capture(lane.database)) == 1
     assert capture(lane.database) == []

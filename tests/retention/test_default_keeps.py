@@ -1,6 +1,7 @@
 """The first day of a user who leaves all settings as they are, with all periodic jobs run."""
 
 from pathlib import Path
+from typing import Any
 
 from spark_jobs import checkpoints, retention, upkeep
 from tests.raises import raises
@@ -44,7 +45,8 @@ def group(lane: Lane, **given: str) -> Group:
     form = parse(CreateReaderGroup, {
         "reader_group": unique("group"), "streams": [str(lane.name)], **given,
     })  # fmt: skip
-    return Group.made(lane, start=form.start, **form.asked.settings)
+    settings: Any = form.asked.settings
+    return Group.made(lane, start=form.start, **settings)
 
 
 def run_all_jobs(database: Database) -> None:

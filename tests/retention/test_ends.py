@@ -32,18 +32,6 @@ def finish(*groups: Group) -> None:
         consume(group)
 
 
-@pytest.mark.parametrize("on_gap", ["fail", "skip"])
-def test_who_has_read_up_to_its_end_is_told_of_no_loss_behind_it(lane: Lane, on_gap: str) -> None:
-    lane.append({"0.0": 5})
-    group, other = Group.made(lane, end=END, on_gap=on_gap), Group.made(lane)
-    lane.append({"0.0": 5})
-    finish(group, other)
-    report = decide(lane)
-    assert (report["cut"], report["lost"]) == ({"0.0": 10, "1.0": 0}, {})
-    assert group.reader().open() is None
-    assert group.lost() == 0
-
-
 def test_a_stream_that_a_group_is_done_with_does_not_keep_it_from_its_others(lane: Lane) -> None:
     second = Lane.made(lane.database, retention="consumed")
     lane.append({"0.0": 5})
@@ -59,17 +47,6 @@ def test_a_stream_that_a_group_is_done_with_does_not_keep_it_from_its_others(lan
     finish(other)
     assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
     assert group.reader().must_open().events == 5
-
-
-def test_what_is_lost_is_counted_up_to_the_end(lane: Lane) -> None:
-    lane.append({"0.0": [3, 2]})
-    group = Group.made(lane, end=END, on_gap="skip")
-    lane.append({"0.0": 5})
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=3))
-    lane.truncate("0.0=10, 1.0=0")
-    assert group.reader().open() is None
-    assert group.lost() == 2
 
 
 def test_who_has_read_up_to_its_end_can_become_a_subscriber_and_be_forked(lane: Lane) -> None:

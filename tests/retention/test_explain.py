@@ -174,19 +174,6 @@ def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
     assert row.checked_at is not None
 
 
-def test_a_group_that_stands_still_is_overtaken_when_its_first_event_is_too_old(lane: Lane) -> None:
-    group = Group.made(lane)
-    limit(lane, max_age=10 * 86400)
-    assert subscriber(group).loses_after is None, "nothing is unread"
-    lane.append({"0.0": 3})
-    pass_time(lane, 9 * 86400)
-    [[left]] = rows(lane.database, "SELECT loses_after - clock_timestamp() FROM subscribers")
-    assert abs(left - timedelta(days=1)) < timedelta(minutes=1)
-    assert [a for a in alerts(lane) if "at the present rates" in a]
-    pass_time(lane, 2 * 86400)
-    assert subscriber(group).loses_after < subscriber(group).active_at + timedelta(days=11)
-
-
 def test_a_stream_at_rest_is_looked_at_again_when_a_warning_is_due(lane: Lane) -> None:
     group = Group.made(lane)
     limit(lane, max_age=10 * 86400)

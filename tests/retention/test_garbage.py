@@ -57,25 +57,6 @@ def left(lane: Lane) -> list[str]:
     return [row.path for row in rows(lane.database, "SELECT path FROM garbage ORDER BY path")]
 
 
-def test_the_folder_of_an_aborted_attempt_goes_whole_and_no_other(
-    lane: Lane, tmp_path: Path
-) -> None:
-    aborted, begun = lane.opened(), lane.opened()
-    for attempt in (aborted, begun):
-        for name in ("_weir_segment=0/_weir_task=0/a.parquet", "_SUCCESS", "_temporary/0/x"):
-            write(tmp_path, attempt.folder + name)
-    abort(lane.database, aborted)
-    assert sweep(lane.database, str(tmp_path), 0.0) == {
-        "deleted": 1,
-        "bytes": 0,
-        "kept": 0,
-        "failed": [],
-    }
-    assert not (tmp_path / aborted.folder).exists()
-    assert len(list((tmp_path / begun.folder).rglob("*"))) > 3
-    assert left(lane) == []
-
-
 def test_what_a_frozen_writer_writes_into_its_folder_after_the_sweep_is_found(
     lane: Lane, tmp_path: Path
 ) -> None:
@@ -110,36 +91,6 @@ def test_of_two_sweeps_at_once_none_takes_the_other_for_the_second_one_of_a_fold
     monkeypatch.setattr(garbage, "_delete_rows", later)
     swept()
     assert left(lane) == folders, "what the writer writes now is deleted by a later sweep"
-
-
-def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_path: Path) -> None:
-    lane.append({"0.0": [3, 4], "1.0": [5]})
-    written = write_files(lane, tmp_path)
-    lane.truncate("0.0=3, 1.0=1")
-    mark_as_own(lane, tmp_path)
-    report = sweep(lane.database, str(tmp_path), 0.0)
-    assert (report["deleted"], report["bytes"]) == (1, 30)
-    assert [file.exists() for file in written] == [False, True, True]
-
-
-def test_a_sweep_that_was_killed_after_deleting_is_finished_by_the_next(
-    lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt = lane.opened()
-    write(tmp_path, attempt.folder + "a.parquet")
-    abort(lane.database, attempt)
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(garbage, "_delete_rows", killed)
-        with pytest.raises(KeyboardInterrupt):
-            sweep(lane.database, str(tmp_path), 0.0)
-    assert not (tmp_path / attempt.folder).exists()
-    assert left(lane) == [attempt.folder]
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
-    assert left(lane) == []
 
 
 def test_much_garbage_is_swept_in_portions(
@@ -293,31 +244,6 @@ def test_garbage_goes_after_the_grace_period_with_the_folders_it_leaves_empty(
     assert young.exists()
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
     assert not young.parent.exists()
-    assert rows(lane.database, "SELECT * FROM garbage") == []
-
-
-def test_a_batch_whose_reader_has_been_gone_for_the_grace_period_keeps_nothing(
-    lane: Lane, tmp_path: Path
-) -> None:
-    group = Group.made(lane, on_gap="skip")
-    lane.append({"0.0": [3, 3]})
-    mark_as_own(lane, tmp_path)
-    written = write_files(lane, tmp_path)
-    assert group.reader("dead").must_open().events == 6
-    lane.truncate("0.0=3, 1.0=0")
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
-    group.lapse("dead")
-    assert [file.exists() for file in written] == [True, True]
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
-    assert [file.exists() for file in written] == [False, True]
-    heir = group.reader("heir")
-    heir.commit(heir.must_open())
-    assert group.cut() == {"0.0": 6, "1.0": 0}
-
-
-def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) -> None:
-    garbage_file(lane, tmp_path).unlink()
-    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
     assert rows(lane.database, "SELECT * FROM garbage") == []
 
 

@@ -80,30 +80,6 @@ def test_where_nothing_is_old_one_statement_says_so(lane: Lane) -> None:
     assert len(counted) == 1
 
 
-def test_what_everybody_has_passed_leaves_the_database(lane: Lane) -> None:
-    group = Group.made(lane)
-    for _ in range(6):
-        active = lane.active()
-        lane.append(dict.fromkeys(active, 3))
-        lane.scale(active[0], parts=1)
-        capture(lane.database)
-    consume(group)
-    retain(lane.database)
-    before = answers(lane, group)
-    [report] = prune(lane.database, 0.0)
-    assert report["segments"] == 6
-    assert report["epochs"] == 6
-    left = counts(lane)
-    # Of the segment that never was sealed, the entry before the head.
-    assert (left["segment"], left["epoch"], left["time_index"]) == (2, 1, 1)
-    assert answers(lane, group) == before
-    lane.append({lane.active()[0]: 2})
-    lane.scale(lane.active()[0])
-    consume(group)
-    assert retain(lane.database)[0]["events"] == 2
-    assert prune(lane.database, 0.0) != []
-
-
 def test_a_decision_that_lost_events_stays_and_its_stream_is_not_looked_at_for_it(
     lane: Lane,
 ) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, event, text
 
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
-from tests.world.streams import Lane, run
+from tests.world.streams import Lane
 from weir.controller.expiry import expire as expire_transactions
 from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
@@ -33,18 +33,6 @@ def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SESSION", hasty)
     options = session.OPTIONS.replace("lock_timeout=1min", "lock_timeout=100ms")
     monkeypatch.setattr(session, "OPTIONS", options)
-
-
-def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) -> None:
-    broken = Lane.made(lane.database, retention="consumed")
-    run(
-        lane.database,
-        "UPDATE stream SET retain_min_age = 10000000000000 WHERE stream_id = :s",
-        s=broken.stream_id,
-    )
-    reports = {report["stream"]: report for report in retain(lane.database)}
-    assert reports[str(lane.name)]["rule"] == "no_rule"
-    assert "out of range" in reports[str(broken.name)]["error"]
 
 
 @pytest.mark.parametrize("what", ["transactions", "streams of one group"])

@@ -28,21 +28,6 @@ def manual(lane: Lane, **options: Any) -> Group:
     return Group.made(lane, release="manual", **options)
 
 
-def test_by_hand_only_what_is_released_goes(lane: Lane) -> None:
-    group = manual(lane)
-    lane.append({"0.0": 5, "1.0": 5})
-    group.reader().read_all()
-    assert group.checkpoint("noon")["released"] is False
-    assert decide(lane)["rule"] == "nothing_consumed"
-    let_go(group, "0.0=2, 1.0=1")
-    assert decide(lane)["cut"] == {"0.0": 2, "1.0": 1}
-    let_go(group, "checkpoint noon")
-    assert decide(lane)["cut"] == {"0.0": 5, "1.0": 5}
-    lane.append({"0.0": 1})
-    let_go(group, "position")
-    assert group.released() == {"0.0": 5, "1.0": 5}
-
-
 def test_a_release_is_done_once_and_can_not_be_taken_back(lane: Lane) -> None:
     group = manual(lane)
     lane.append({"0.0": 5, "1.0": 5})

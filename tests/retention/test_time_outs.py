@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.retention import DAY, consume, decide, pass_time
 from tests.world.streams import Lane, rows, run, unique
@@ -159,15 +158,3 @@ def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> N
     release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
     assert [report["rule"] for report in retain(alone.database)] == ["consumed"]
     assert alone.head() == {"0.0": 1, "1.0": 0}
-
-
-def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:
-    _, late = two_groups(alone)
-    pass_time(alone, 2 * DAY)
-    assert decide(alone)["lost"] == {late.name: 3}
-    with raises("events_truncated 3 events"):
-        late.reader().open()
-    update_reader_group(alone.database, late.name, on_gap="skip", request_id=unique("update"))
-    alone.append({"1.0": 2})
-    assert late.reader().must_open().events == 2
-    assert decide(alone)["timed_out"] == []

@@ -80,21 +80,3 @@ def test_each_key_that_alone_exceeds_the_target_is_named_whatever_the_maximum(
         written(lane, keys)
         scaled(lane, lambda hot, keys=keys: found_in(keys, hot))
         assert named(lane) == hot_by_model(keys), (segments, most, keys)
-
-
-def test_a_stream_of_one_segment_names_the_key_that_has_nearly_everything(
-    shared_database: Database,
-) -> None:
-    for most in (1, 8):
-        lane = made(shared_database, max_segments=most)
-        keys = {0.25: 90.0, **{0.5 + i / 100: 1.0 for i in range(10)}}
-        written(lane, keys)
-        done = scaled(lane, lambda hot, keys=keys: found_in(keys, hot))
-        assert done["rule"] == ("at_maximum" if most == 1 else "hot")
-        assert done["hot_keys"] == ["0.25"]
-        assert named(lane) == {"0.25"}
-        # It stays named while it is hot, and is forgotten once another key is.
-        keys = {0.25: 3.0, 0.75: 90.0}
-        written(lane, keys)
-        scaled(lane, lambda hot, keys=keys: found_in(keys, hot))
-        assert named(lane) == {"0.75"}

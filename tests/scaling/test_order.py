@@ -6,15 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
+import weir
 from tests.controller.operations import equal_ranges
-from tests.crash.group_reader import GroupReader
-from tests.world.groups import Group, budget, open_batch
+from tests.world.groups import Group
 from tests.world.scaling import by_rate, pass_time
 from tests.world.streams import Lane, at_once
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.programs.opening import shared
-from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.scaling.run import scale_by_load
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker
@@ -31,9 +30,6 @@ def test_each_key_is_read_in_the_order_of_its_writer_while_the_segments_follow_t
     lane = Lane.made(database, segments=1)
     by_rate(lane, target_rate=1, scale_cooldown=60)
     group = Group.made(lane)
-    readers = [GroupReader(settings, database, group.name, name, lane.name) for name in WRITERS]
-    for reader in readers:
-        reader.join()
     written: defaultdict[str, list[int]] = defaultdict(list)
     batches: list[tuple[int, list[dict[str, Any]]]] = []
 
@@ -48,17 +44,15 @@ def test_each_key_is_read_in_the_order_of_its_writer_while_the_segments_follow_t
             writer_id=writer, batch_id=str(number),
         )  # fmt: skip
 
-    def read(reader: GroupReader) -> bool:
-        batch = open_batch(
-            database, group.name, reader.name, reader.token, lease=600.0, budget=budget(500),
-            expected_readers=len(readers),
-        )  # fmt: skip
-        if batch is None:
-            return False
-        events = reader.events(batch).to_pylist()
-        commit_batch(database, batch, lease=600.0, staged=[])
-        batches.append((batch.batch_id, events))
-        return True
+    def read(name: str) -> None:
+        store = weir.StreamStore(settings, database, name)
+        reading = store.reader(
+            group.name, reader_id=name, batch_events=500, expected_readers=len(WRITERS)
+        )
+        with reading as reader:
+            for batch in reader:
+                batches.append((batch.batch_id, batch.events.to_pylist()))
+                batch.commit()
 
     def scale(number: int) -> None:
         for one in scale_by_load(database, equal_ranges, request_id=f"run {number}"):
@@ -67,14 +61,12 @@ def test_each_key_is_read_in_the_order_of_its_writer_while_the_segments_follow_t
     for number, (count, seconds) in enumerate(ROUNDS):
         done = at_once(
             *(partial(append, writer, number, count) for writer in WRITERS),
-            *(partial(read, reader) for reader in readers),
+            *(partial(read, name) for name in WRITERS),
             partial(scale, number),
         )
         assert [one for one in done if isinstance(one, Exception)] == []
         pass_time(lane, seconds)
-    # Twice, because in its turn one reader may free a segment for the other.
-    while any(read(reader) for reader in readers * 2):
-        pass
+    read("last")
 
     causes = [(row.cause, row.splits, row.merges) for row in lane.epochs()]
     assert sum(cause == "policy" for cause, _, _ in causes) >= 4, causes

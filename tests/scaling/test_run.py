@@ -61,59 +61,6 @@ def test_a_hot_segment_is_split_at_the_points_that_were_found(shared_database: D
     assert row.commit_interval == pytest.approx(60_000_000, rel=0.01)
 
 
-def test_the_new_segments_are_left_as_they_are_until_the_cool_down_is_over(
-    shared_database: Database,
-) -> None:
-    lane = made(shared_database, scale_cooldown=1500)
-    write(lane, {"0.0": 90.0})
-    assert scaled(lane)["action"] == "split"
-    new = lane.active()
-    write(lane, dict.fromkeys(new, 22.5), minutes=24)
-    assert scaled(lane, never)["rule"] == "too_young"
-    write(lane, dict.fromkeys(new, 22.5), minutes=3)
-    assert scaled(lane)["action"] == "split"
-
-
-def test_cold_neighbours_are_merged_down_to_the_minimum_when_the_load_has_ended(
-    shared_database: Database,
-) -> None:
-    lane = made(shared_database, 8, min_segments=2)
-    write(lane, {f"{i}.0": 8.0 for i in range(8)})
-    counts = []
-    for _ in range(5):
-        pass_time(lane, 3600)
-        scaled(lane, never)
-        counts.append(len(lane.active()))
-    assert counts == [3, 2, 2, 2, 2]
-    assert decisions(lane)[-1] == ("none", "at_minimum")
-
-
-def test_writers_by_the_minute_the_hour_and_the_day_end_with_the_same_segments(
-    shared_database: Database,
-) -> None:
-    found = []
-    for every in (60, 3600, 86400):
-        lane = made(shared_database)
-        counts = []
-        for _ in range(12):
-            # The load of 33 events per second goes to whatever segments there are.
-            shares = {
-                row.name: row.width * 33.0
-                for row in lane.rows(
-                    """SELECT segment_name(segment_id) AS name, key_high - key_low AS width
-                    FROM segment_tail JOIN segment USING (stream_id, segment_id)
-                    WHERE stream_id = :s"""
-                )
-            }
-            write(lane, shares, minutes=max(every // 60 * 3, 12), every=every)
-            pass_time(lane, 30)
-            scaled(lane)
-            counts.append(len(lane.active()))
-        assert counts[-5:] == counts[-5:-4] * 5, "it settles"
-        found.append(counts[-1])
-    assert found == [6, 6, 6]
-
-
 def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_originals(
     shared_database: Database,
 ) -> None:
@@ -167,14 +114,6 @@ def test_a_stream_that_is_sealed_meanwhile_is_left(shared_database: Database) ->
         lane.database, never, names=[stream_name("test/nowhere")], request_id=unique("run")
     )
     assert "no stream test/nowhere" in missing["error"]
-
-
-def test_a_run_that_is_repeated_scales_once(shared_database: Database) -> None:
-    lane = made(shared_database)
-    write(lane, {"0.0": 35.0})
-    assert scaled(lane, request_id="once")["action"] == "split"
-    assert scaled(lane, never, request_id="once")["rule"] == "too_young"
-    assert epochs(lane) == ["create", "policy"]
 
 
 def test_a_stream_that_fails_does_not_stop_the_others(database: Database) -> None:

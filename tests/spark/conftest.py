@@ -1,10 +1,13 @@
 """An installation for each test, on the Spark session that all share."""
 
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from tests.warehouse.object_store import ObjectStore, object_store
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.settings import Settings
@@ -31,3 +34,18 @@ def config(weir: Installation) -> str:
     """Register the format `weir`, and return where Spark's workers find the settings."""
     register(weir.spark)
     return str(write_config(weir.settings))
+
+
+@pytest.fixture
+def configured(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs and jobs of this process find the settings."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+
+
+@pytest.fixture
+def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """Yield an empty object store, with the variables of this process that lead to it."""
+    with object_store() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        yield store

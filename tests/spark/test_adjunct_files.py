@@ -97,18 +97,6 @@ def test_another_key_is_made_of_what_the_stream_still_has(weir: Installation) ->
 
 
 @pytest.mark.release
-def test_columns_that_the_stream_gains_are_null_in_older_rows(weir: Installation) -> None:
-    store, _ = filled(weir, WAYS["whole"], keys=3)
-    frame = weir.spark.createDataFrame(
-        [["more", 1, "u", "blue"]], "k string, n long, op string, c string"
-    )
-    weir.append(store.world.stream, frame)
-    version = store.build()
-    expected = {key: (*value, None) for key, value in store.expected().items()}
-    assert store.found(version) == {**expected, "more": ("more", 1, "u", "blue")}
-
-
-@pytest.mark.release
 def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
     weir: Installation,
 ) -> None:

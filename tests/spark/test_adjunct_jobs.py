@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.jobs import run_job
@@ -15,10 +14,7 @@ from weir.adjunct.builds import begin_build
 from weir.operations.action import Job
 from weir.spark.adjuncts.build import build_version
 
-
-@pytest.fixture(autouse=True)
-def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 def job(weir: Installation, name: str, status: int = 0, **arguments: Any) -> dict[str, Any]:

@@ -104,31 +104,6 @@ def test_a_consumer_of_a_store_whose_stream_was_deleted_is_read_with_what_there_
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("step", ["record_targets", "_find", "pin_version"])
-def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step(
-    weir: Installation, world: World, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    store = world.store(WAYS["whole"])
-    world.append([("a", 1, "u")])
-    weir.put(EVENTS, [("a", 1)])
-
-    def die(*_: Any) -> None:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patch, reading(weir, store) as reader:
-        patch.setattr(f"weir.consumers.adjuncts.{step}", die)
-        with pytest.raises(ZeroDivisionError):
-            next(reader)
-    assert weir.value("SELECT count(*) FROM adjunct_pins WHERE state <> 'preparing'") == 0
-    world.append([("a", 2, "u")])  # later than the bound, which is that of the batch's events
-    with reading(weir, store) as reader:
-        batch = next(reader)
-        assert batch.attempt == 2
-        assert rows(batch.adjunct(store.name).select("n")) == [(1,)]
-        batch.commit()
-
-
-@pytest.mark.release
 def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world: World) -> None:
     other = World.made(weir)
     world.append([("a", 1, "u")])

@@ -1,4 +1,4 @@
-"""Consumers as people write them: the first function that comes to mind works for every output."""
+"""Consumers as people write them: tables that are upserted, and outputs with partitions."""
 
 from datetime import date
 from pathlib import Path
@@ -13,15 +13,10 @@ from pyspark.sql import functions as F
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
-from tests.spark.installation import Installation, parquet_rows
-from weir.model.names import StreamName, stream_name
+from tests.spark.installation import Installation
+from weir.model.names import StreamName
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.failures.causes import sentence
-
-
-def large(events: DataFrame, threshold: int = 20) -> DataFrame:
-    """The first function that anybody writes."""
-    return events.where(events.n >= threshold)
 
 
 @pytest.fixture
@@ -31,34 +26,6 @@ def stream(weir: Installation) -> StreamName:
     weir.create("s/out", segments=2)
     weir.put(stream, [(f"key {n % 7}", n) for n in range(30)])
     return stream
-
-
-def table(test_database: TestDatabase, columns: str) -> str:
-    """A table into which Weir may insert."""
-    execute(
-        test_database.owner_dsn,
-        f"CREATE TABLE public.large ({columns});"
-        "GRANT INSERT ON public.large TO weir_publisher; GRANT SELECT ON public.large TO weir_jobs",
-    )
-    return "table:public.large"
-
-
-def columns_of(weir: Installation, output: str) -> list[str]:
-    """The columns of a Parquet output."""
-    ((path,),) = weir.query("SELECT path FROM weir.parquet_outputs WHERE output = :o", o=output)
-    return weir.spark.read.parquet(path).columns
-
-
-def test_what_events_where_returns_goes_to_every_kind_of_output(
-    weir: Installation, test_database: TestDatabase, stream: StreamName
-) -> None:
-    outputs = ["stream:s/out", "parquet:large", table(test_database, "k text, n bigint")]
-    weir.consumer(weir.group(stream), large, *outputs).run()
-    wanted = list(range(20, 30))
-    assert sorted(weir.check(stream_name("s/out"))["n"]) == wanted
-    assert parquet_rows(weir, "readers", "large") == wanted
-    assert columns_of(weir, "large") == ["k", "n"]
-    assert [n for (n,) in weir.query("SELECT n FROM public.large ORDER BY n")] == wanted
 
 
 def test_a_table_that_is_upserted_has_the_last_event_of_each_key(

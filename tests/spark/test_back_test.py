@@ -6,17 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.jobs import run_job
 from tests.world.scaling import pass_time
 from tests.world.streams import Lane
 from weir.programs.opening import shared
 
-
-@pytest.fixture(autouse=True)
-def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 def replayed(weir: Installation, **arguments: Any) -> dict[str, Any]:

@@ -170,39 +170,3 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
         (1, 2, 0.10000000149011612, datetime(2024, 2, 29), "new"),
         (3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c"),
     ]
-
-
-@pytest.mark.release
-def test_a_batch_goes_on_with_its_columns_and_its_halves_have_those_of_now(
-    weir: Installation,
-) -> None:
-    fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
-    stream = weir.create("o/s", segments=1, fields=fields)
-    rows = [("x", 1, 10), ("y", 2, 20)]
-    weir.append(stream, weir.spark.createDataFrame(rows, "k string, a int, b int"))
-    group, lane = weir.group(stream), World.made(weir.database, weir.settings, random_for("o")).lane
-    lane.name = stream
-    seen: list[Any] = []
-
-    def changed_meanwhile(events: DataFrame) -> DataFrame:
-        if not seen:  # once the batch is open
-            update(lane, rename={"a": "b", "b": "a"}, widen=[column("a", "long")])
-        one = "b" if seen else "a"
-        seen.append((events.columns[:3], [tuple(row)[:3] for row in events.sort("k").collect()]))
-        fails = F.when(F.col("k") == "y", F.raise_error(F.lit("no")).cast("long"))
-        return events.select("k", F.coalesce(fails, F.col(one)).alias("one"))
-
-    out = weir.create("o/out")
-    weir.consumer(group, changed_meanwhile, "stream:o/out", on_error="quarantine").run()
-    assert seen[:2] == [(["k", "a", "b"], rows), (["k", "b", "a"], rows[:1])]
-    assert {tuple(columns) for columns, _ in seen[1:]} == {("k", "b", "a")}
-    put: list[Any] = []
-
-    def mended(events: DataFrame) -> DataFrame:
-        put.extend(tuple(row) for row in events.select("k", "b", "a").collect())
-        return events.select("k", F.col("b").alias("one"))
-
-    output = Output.parse("stream:o/out", weir.settings.output_roots)
-    put_back(weir.opened, group, "one", mended, [output], {})
-    assert put == [("y", 2, 20)]
-    assert sorted(row.one for row in weir.frame(out).collect()) == [1, 2]

@@ -13,6 +13,7 @@ from tests.spark.installation import Installation, batches, parquet_rows, plain
 from weir.controller.update import update_stream
 from weir.errors import BatchFailed
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import new_field
 from weir.retention.garbage import sweep
 
 
@@ -96,8 +97,8 @@ def test_a_stream_without_an_event_has_the_columns_that_it_declares_or_is_named(
     with raises("batch_failed (s/other"):
         consumer.run()
     fields = [
-        {"name": "k", "type": "string", "nullable": True, "metadata": {}},
-        {"name": "n", "type": "long", "nullable": True, "metadata": {}},
+        new_field("k", "string"),
+        new_field("n", "long"),
     ]
     update_stream(weir.database, other, {}, fields=fields, request_id="declare")
     assert consumer.run()["events"] == 90
@@ -167,24 +168,3 @@ def test_function_that_fails_moves_nothing_and_the_next_run_resumes_the_same_bat
     listed = {row.path for row in weir.query("SELECT path FROM data_file")}
     warehouse = Path(weir.settings.warehouse)
     assert {str(p.relative_to(warehouse)) for p in warehouse.rglob("*.parquet")} == listed
-
-
-def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is_published(
-    weir: Installation, stream: StreamName
-) -> None:
-    group = weir.group(stream)
-    weir.append(stream_name("s/out"), [("a", 1)])
-    for function, says in (
-        (lambda e: e.withColumn("_weir_x", F.lit(1)), "columns_invalid '_weir_x'"),
-        (lambda e: e.select("k", F.col("n").cast("string")), "column_type_differs 'n' string long"),
-        (lambda e: e.select("n"), "column_missing routing 'k'"),
-        (
-            lambda e: e.select(F.lit(None).cast("string").alias("k"), "n"),
-            "batch_failed 90 routing key s/out on_missing_key",
-        ),
-    ):
-        with raises(says):
-            weir.consumer(group, function, "parquet:out", "stream:s/out").run()
-    assert batches(weir) == [(1, "open", 4)]
-    assert weir.query("SELECT FROM parquet_outputs") == []
-    assert len(weir.check(stream_name("s/out"))) == 1

@@ -17,8 +17,6 @@ from weir.programs.opening import shared
 from weir.spark import Reader
 from weir.spark.appends.transaction import transaction
 
-JUNE = 1_370_044_800  # 2013-06-01 00:00 UTC
-HOUR = 3600
 UNTIL = datetime(2013, 6, 1, 10, tzinfo=UTC)
 TEXTS = [
     "2013-06-01", "2013-06-01T09:00:00+02:00", "2013-06-01 09:00", "2013-06-01T09:00:00.5Z",
@@ -75,42 +73,6 @@ def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation) -> None
     assert [row[1:] for row in ranges(weir, by_spark)] == [
         row[1:] for row in ranges(weir, by_arrow)
     ]
-
-
-@pytest.mark.release
-def test_an_event_time_with_transforms_is_seen_by_no_reader(weir: Installation) -> None:
-    stream = weir.create("s/two", event_time="coalesce(`at`, timestamp(concat(k, '-01')))",
-                         on_missing_key="quarantine")  # fmt: skip
-    rows = weir.spark.sql(
-        """SELECT * FROM VALUES ('2013-06', TIMESTAMP '2013-06-01 10:00:00Z'), ('2013-07', NULL),
-        (NULL, TIMESTAMP '1999-01-01 00:00:00Z') AS t (k, at)"""
-    )
-    done = weir.append(stream, rows)
-    assert (done.rejected, done.events, done.untimed) == (1, 2, 0)
-    assert done.min_event_time == (JUNE + 10 * HOUR) * 10**6, "of what was rejected nothing counts"
-    assert set(weir.read(stream).columns) == {"k", "at", "_segment", "_offset", "_clock"}
-    assert json.loads(weir.read(stream.rejected)["row"][0]).keys() == {"k", "at"}
-    assert "_weir_event_time" in weir.facts(stream).columns
-    fails = weir.create("s/fails", event_time="timestamp(concat(k, '-31'))")
-    july = (JUNE + 60 * 24 * HOUR) * 10**6
-    assert times(weir.append(fails, rows.where("k IS NOT NULL"))) == (july, july, 1, 0)
-    plain = weir.create("s/three", event_time="at")
-    weir.append(plain, rows.where("k IS NOT NULL"))
-    assert "_weir_event_time" not in weir.facts(plain).columns, "its statistics say it"
-
-
-@pytest.mark.release
-def test_late_rows_are_counted_without_those_that_are_rejected(weir: Installation) -> None:
-    stream = weir.create(event_time="at", on_missing_key="quarantine")
-    rows = weir.spark.sql("SELECT concat('k', id) AS k, timestamp_seconds(id) AS at FROM range(10)")
-    done = weir.appender.append_frame(
-        stream, rows, writer_id="w", batch_id="1", complete_until="1970-01-01T00:00:05Z"
-    )
-    assert times(done) == (0, 9_000_000, 0, 0)
-    late = weir.append(stream, rows.selectExpr("if(at < timestamp_seconds(2), NULL, k) AS k", "at"))
-    assert (late.rejected, late.late) == (2, 3)
-    assert weir.said[-1].endswith("2 rows rejected; 3 events are late")
-    assert weir.append(stream, rows.where("false")).late == 0
 
 
 @pytest.mark.release

@@ -238,17 +238,23 @@ BAD: dict[str, tuple[list[Any], dict[str, tuple[pa.DataType, list[Any]]], str, s
     "a new column": (["a", "b"], {"n": (pa.int32(), [1, 2]), "m": (pa.int32(), [1, 2])},
                      "column_unknown", ""),
     "a text": (["a", "b"], {"n": (pa.string(), ["1", "x"])}, "column_type_differs", "bad_rows"),
+    "an erased key": (["a", "gone"], {}, "key_erased", ""),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("bad", only("too large", "a new column", of=BAD))
+_ERASED = """SELECT stream_id, note_erased_keys(stream_id, ARRAY['gone']) FROM stream
+    WHERE stream_name = :name"""
+
+
+@pytest.mark.parametrize("bad", only("too large", "an erased key", of=BAD))
 def test_every_door_refuses_the_same_rows_with_the_same_code(world: World, bad: str) -> None:
     keys, columns, code, of_texts = BAD[bad]
     table = table_of(columns, keys)
     declared = table_of({"n": (pa.int32(), [1, 2])} if columns else {}, ["a", "b"])
     wrong = {}
     for door, put in DOORS.items():
-        stream = created(world, door, declared)
+        stream = created(world, door, declared, refuse_erased=True)
+        [(stream_id, _)] = world.weir.query(_ERASED, name=str(stream))
         codes = (of_texts if door in TEXTS and of_texts else code).split()
         try:
             put(world, stream, table)
@@ -257,4 +263,6 @@ def test_every_door_refuses_the_same_rows_with_the_same_code(world: World, bad: 
             if not any(f"[{one}]" in str(error) for one in codes):
                 wrong[door] = f"{type(error).__name__}: {str(error)[:400]}"
         assert world.weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0, door
+        folder = Path(world.weir.settings.warehouse, str(stream_id))
+        assert code != "key_erased" or not list(folder.rglob("*.parquet")), "what is erased is gone"
     assert wrong == {}

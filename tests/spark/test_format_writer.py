@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
@@ -100,26 +99,6 @@ def test_an_overwrite_is_refused(weir: Installation, config: str) -> None:
     write = rows(weir, 0, 3).write.format("weir").mode("overwrite").option("config", config)
     with fails("s/events only appended to mode append [argument_invalid]"):
         write.options(writerId="w", batchId="1").save(str(stream))
-
-
-@pytest.mark.release
-def test_rows_that_are_no_events_are_refused_or_kept_in_the_stream_of_rejected_rows(
-    weir: Installation, config: str
-) -> None:
-    frame = weir.spark.range(10).selectExpr(
-        "IF(id = 7, NULL, concat('key ', id)) AS k", "id AS n",
-        "IF(id = 3, CAST(X'61FF' AS STRING), 'fine') AS text",
-    )  # fmt: skip
-    stream = weir.create(segments=2)
-    with fails("1 do not fit the schema row column 'text' UTF-8 update_stream"):
-        save(frame, config, stream)
-    assert weir.value("SELECT state FROM transaction") == "aborted"
-    kept = weir.create("s/kept", segments=2, on_missing_key="quarantine", on_bad_rows="quarantine")
-    save(frame, config, kept)
-    assert sorted(weir.check(kept)["n"]) == [0, 1, 2, 4, 5, 6, 8, 9]
-    rejected = weir.read(kept.rejected)
-    assert sorted(rejected["reason"]) == ["does not fit the schema", "missing routing key"]
-    assert '{"k":null,"n":7,"text":"fine"}' in set(rejected["row"])
 
 
 def test_a_task_that_fails_and_is_tried_again_adds_nothing_twice(
@@ -222,13 +201,3 @@ def test_a_query_without_writer_id_or_with_a_batch_id_is_refused(
         query(weir, config, stream, tmp_path, writerId="")
     with fails("batchId '7' leave it out"):
         query(weir, config, stream, tmp_path, batchId="7")
-
-
-@pytest.mark.release
-def test_an_empty_dataframe_is_an_append_without_events(weir: Installation, config: str) -> None:
-    stream = weir.create()
-    save(rows(weir, 0, 0), config, stream)
-    assert weir.value("SELECT state FROM transaction") == "committed"
-    save(rows(weir, 0, 10).where(F.lit(False)), config, stream, batch="2")
-    save(rows(weir, 0, 10), config, stream, batch="3")
-    assert len(weir.check(stream)) == 10

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.groups import open_batch
 from tests.world.jobs import run_job
@@ -13,10 +12,7 @@ from weir.reader_groups.batches.budget import Budget
 from weir.reader_groups.batches.lifecycle import commit_batch
 from weir.reader_groups.groups.readers import join
 
-
-@pytest.fixture(autouse=True)
-def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 def job(weir: Installation, which: str, **arguments: Any) -> dict[str, Any]:

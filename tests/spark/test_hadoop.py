@@ -24,13 +24,11 @@ from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import run
 from weir.annex.recovery.recover import recover
-from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.operations.jobs import ACTIONS
 from weir.programs.opening import shared
-from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.base import delete
@@ -170,19 +168,6 @@ def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_
 
 
 @pytest.mark.release
-def test_a_deleted_stream_leaves_nothing(
-    weir: Installation, stream: StreamName, tmp_path: Path
-) -> None:
-    other = weir.create("s/other")
-    weir.append(other, [("k", 1)])
-    seal_stream(weir.database, stream, request_id="seal")
-    delete_stream(weir.database, stream, unread_too=True, request_id="delete")
-    assert sweep(weir.database, weir.settings.warehouse, 0.0)["deleted"] == 1
-    assert len(weir.check(other, read=True)) == 1
-    check_disk(weir, tmp_path)
-
-
-@pytest.mark.release
 def test_unknown_and_missing_files_are_listed_and_unknown_ones_deleted(
     weir: Installation, stream: StreamName, tmp_path: Path
 ) -> None:
@@ -200,23 +185,6 @@ def test_unknown_and_missing_files_are_listed_and_unknown_ones_deleted(
     assert sweep(weir.database, root, 0.0)["deleted"] == 1
     assert not stray.parent.exists()
     assert recover(weir.database, root, request_id="look again")["unknown"] == []
-
-
-@pytest.mark.release
-def test_what_can_not_be_deleted_is_named_and_left_for_the_next_time(
-    weir: Installation, stream: StreamName, tmp_path: Path
-) -> None:
-    [known, *_] = weir.query("SELECT path FROM data_file ORDER BY path")
-    file = tmp_path / "warehouse" / known.path
-    truncate_all(weir, stream)
-    file.unlink()
-    (file / "inside").mkdir(parents=True)  # a folder where a file should be
-    [said] = sweep(weir.database, weir.settings.warehouse, 0.0)["failed"]
-    assert f"{known.path} can't be deleted: " in said
-    assert "is not empty" in said
-    (file / "inside").rmdir()
-    assert sweep(weir.database, weir.settings.warehouse, 0.0)["deleted"] == 1
-    check_disk(weir, tmp_path)
 
 
 @pytest.mark.release

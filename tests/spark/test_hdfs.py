@@ -20,7 +20,6 @@ from tests.spark.hdfs import hdfs
 from tests.spark.installation import Installation
 from weir.adjunct.stores import define_store, read_store
 from weir.adjunct.versions import AdjunctVersion, find_version
-from weir.annex.recovery.recover import recover
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.operations.jobs import ACTIONS
@@ -120,23 +119,6 @@ def test_a_batch_is_written_to_a_stream_and_to_files_and_counted_once(weir: Inst
     system, base = filesystem(root)
     with system.open_input_stream(f"{base}/out/group={group}/_manifest.json") as manifest:
         assert json.loads(manifest.read())["folders"] == folders
-
-
-def test_what_nobody_knows_and_what_is_missing_is_found(weir: Installation) -> None:
-    stream = weir.create()
-    weir.append(stream, [(f"key {n % 9}", n) for n in range(90)])
-    root = weir.settings.warehouse
-    sweep(weir.database, root, 0.0)
-    [known, *_] = weir.query("SELECT path FROM data_file ORDER BY path")
-    jvm: Any = weir.spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path
-    system = path(root).getFileSystem(weir.spark.sparkContext._jsc.hadoopConfiguration())
-    stray = known.path.rpartition("/")[0] + "/part-9.parquet"
-    assert system.rename(path(f"{root}/{known.path}"), path(f"{root}/{stray}"))
-    report = recover(weir.database, root, request_id="look")
-    assert (report["unknown"], report["missing"]) == ([stray], [known.path])
-    assert system.rename(path(f"{root}/{stray}"), path(f"{root}/{known.path}"))
-    assert len(weir.check(stream, read=True)) == 90
 
 
 def submit(weir: Installation, what: str, *options: str, **arguments: Any) -> None:

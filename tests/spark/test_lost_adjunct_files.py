@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from tests.raises import raises
-from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading
-from tests.spark.installation import Installation, parquet_rows
+from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World
+from tests.spark.installation import Installation
 from weir.model.names import stream_name
 
 pytestmark = pytest.mark.release
@@ -71,42 +71,3 @@ def test_a_consumer_says_why_it_can_not_read_a_store(weir: Installation, tmp_pat
         assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
     assert run("an as-of join")["events"] == 2
     assert len(weir.read(stream_name("s/out"))) == 2
-
-
-def test_a_program_with_a_reader_of_its_own_is_told_the_same(weir: Installation) -> None:
-    world = World.beside_events(weir)
-    store = world.store(WAYS["whole"], history=LONG)
-    world.append([("a", 1, "x")])
-    weir.append(EVENTS, [("a", 1)])
-    store.build()
-    [event_file] = [Path(weir.settings.warehouse, row.path) for row in weir.query(
-        "SELECT path FROM data_file WHERE stream_name = :s", s=str(EVENTS))]  # fmt: skip
-    content = {file: file.read_bytes() for kind in ("table", "history")
-               for file in files_of(weir, kind)}  # fmt: skip
-
-    def put_back() -> None:
-        for file, was in content.items():
-            file.write_bytes(was)
-
-    with reading(weir, store) as reader:
-        batch = next(reader)
-        for as_of in (False, True):
-            for file in content:
-                file.unlink()
-            with raises(f"file_missing {store.name} missing"):  # when it is planned
-                batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
-            put_back()
-            found = batch.enrich(batch.events, store.name, "k", as_of=as_of, prefix="v_")
-            for file in content:
-                file.unlink()
-            with raises(f"file_missing {store.name} missing"):  # when it is written
-                batch.write(f"parquet:store-{as_of}", found)
-            put_back()
-        was = event_file.read_bytes()
-        event_file.unlink()
-        with raises(f"file_missing {EVENTS} missing"):
-            batch.write("parquet:events", batch.events)
-        event_file.write_bytes(was)
-        batch.write("parquet:events", batch.events)
-        batch.commit()
-    assert parquet_rows(weir, "readers", "events") == [1]

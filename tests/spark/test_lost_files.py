@@ -1,7 +1,6 @@
 """A file that Spark can't read is told with its cause and what to do, wherever Spark reads it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -13,6 +12,7 @@ from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from tests.world.streams import unique
+from weir.annex.recovery.lost_events import LostReport
 from weir.annex.recovery.recover import recover
 from weir.programs.opening import shared
 from weir.retention.garbage import sweep
@@ -83,11 +83,8 @@ def test_what_a_frame_lacked_when_it_was_computed_is_told_by_reading_again(
     def read() -> DataFrame:
         return read_again(str(stream), spark=weir.spark, settings=weir.settings)
 
-    def recover_says() -> list[dict[str, Any]]:
-        lost: list[dict[str, Any]] = recover(
-            weir.database, weir.settings.warehouse, request_id=unique("recover")
-        )["lost"]
-        return lost
+    def recover_says() -> list[LostReport]:
+        return recover(weir.database, weir.settings.warehouse, request_id=unique("recover"))["lost"]
 
     frame = read()
     file.unlink()

@@ -1,7 +1,6 @@
 """Events of a key are read in the order (file as given, row in the file), however Spark splits."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation
 from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
-from weir.kernel.attempt import Attempt
 from weir.spark.appends import stage
 from weir.spark.inputs import from_tasks
 from weir.spark.inputs.from_tasks import read_in_tasks
@@ -91,43 +88,6 @@ def test_many_small_files_are_read_in_the_order_given(weir: Installation, format
     assert_input_order(weir.check(stream, read=True), sizes)
 
 
-@pytest.mark.release
-def test_dataframe_is_read_in_the_order_of_its_partitions(weir: Installation) -> None:
-    stream = weir.create(segments=3)
-    frame = weir.spark.createDataFrame(
-        [(f"key {n % 7}", n) for n in range(1_000)], "k string, n long"
-    ).repartition(5)
-    given = [row.n for row in frame.collect()]
-    weir.append(stream, frame)
-    facts = weir.check(stream, read=True)
-    assert facts.sort_values("_weir_seq")["n"].tolist() == given
-
-
-def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
-    weir: Installation,
-) -> None:
-    stream = weir.create(segments=1)
-    opened = weir.appender.begin_frame(stream, "test", "interleaving")
-    assert isinstance(opened, Attempt)
-    frame = weir.spark.range(100).selectExpr("cast(id as string) as k", "id as n")
-
-    def commit_bent() -> None:
-        with weir.appender.writing([opened]):
-            (staged,) = weir.appender.stage_frame([opened], frame.repartition(2))
-            one, other = sorted(staged.files, key=lambda f: f.first_seq)
-            bent = replace(other, first_seq=one.last_seq)
-            weir.appender.commit([replace(staged, files=(one, bent))])
-
-    with raises("invariant_violated interleave"):
-        commit_bent()
-    assert weir.check(stream, read=True).empty
-    assert weir.value("SELECT state FROM transactions") == "aborted"
-    again = weir.appender.begin_frame(stream, "test", "interleaving")
-    assert isinstance(again, Attempt)
-    staged = weir.appender.stage_frame([again], frame)
-    assert weir.appender.commit(staged).events == 100, "a retry begins anew"
-
-
 def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,26 +105,3 @@ def test_a_csv_file_whose_keys_only_spark_computes_is_written_by_many_tasks(
     for name, key in (("few", "k"), ("few-computed", "upper(k)")):
         done = weir.ingest(weir.create(f"s/{name}", key, segments=2), [path], "csv")
         assert (done.events, done.files) == (20_000, 2), "tasks wrote small files"
-
-
-@pytest.mark.release
-def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
-    weir: Installation,
-) -> None:
-    stream = weir.create()
-    frame = weir.spark.range(10).selectExpr("IF(id = 7, NULL, 'a') AS k", "id AS n")
-    with raises('bad_rows 1 key (row 3: {"k":null,"n":7})'):
-        weir.append(stream, frame.repartitionByRange(2, "n"))
-
-
-@pytest.mark.release
-def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
-    weir: Installation,
-) -> None:
-    stream = weir.create(on_missing_key="quarantine", segments=3)
-    assert weir.append(stream, [(None, n) for n in range(5)]).rejected == 5
-    assert weir.append(stream, [(None, n) for n in range(5, 8)]).events == 0
-    assert weir.check(stream).empty
-    rejected = weir.check(stream.rejected, key=None, read=True)
-    assert set(rejected["source"]) == {"test"}, "who appended them"
-    assert [row.split(":")[2] for row in rejected["row"]] == [f"{n}}}" for n in range(8)]

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from tests.committed_folders import committed_folders
 from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.installation import Installation
-from tests.warehouse.object_store import ObjectStore, object_store
+from tests.warehouse.object_store import ObjectStore
 from weir.model.names import StreamName
 from weir.spark.consumers.parquet_output import output_frame
 from weir.spark.consumers.reader import Reader
@@ -60,14 +59,6 @@ with weir.open(spark=spark) as store:
                 print("refused", error.code)
                 break
 """
-
-
-@pytest.fixture
-def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    with object_store() as store:
-        for name, value in store.environment.items():
-            monkeypatch.setenv(name, value)
-        yield store
 
 
 def test_each_file_in_an_object_store_is_one_request(

@@ -181,17 +181,6 @@ def test_large_files_of_one_segment_are_read_in_even_tasks(
 
 @pytest.mark.release
 @pytest.mark.parametrize("order", ["segment", "stream"])
-def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) -> None:
-    stream = weir.create(segments=4)
-    for seed in range(4):
-        weir.append(stream, rows(seed, 60))
-    read = tasks_of(weir.frame(stream, order))
-    assert read["task"].nunique() >= 4
-    assert (read.groupby("task")["_segment"].nunique() == 1).all() or order == "stream"
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("order", ["segment", "stream"])
 def test_each_file_is_read_by_one_task_only(
     weir: Installation, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,32 +210,6 @@ def test_none_of_the_orders_needs_a_shuffle(weir: Installation) -> None:
         plan = weir.frame(stream, order)._jdf.queryExecution().executedPlan().toString()
         assert "Exchange" not in plan, order
         assert "Join" not in plan, order
-
-
-def test_truncation_in_the_middle_of_a_file_leaves_the_rest_with_its_offsets(
-    weir: Installation,
-) -> None:
-    stream = weir.create(segments=2)
-    weir.append(stream, rows(1, 100))
-    weir.append(stream, rows(2, 100))
-    before = weir.facts(stream)
-    sizes = before.groupby("_segment").size()
-    weir.truncate(stream, f"0.0=7, 1.0={sizes[1] - 3}")
-    left = before[(before["_segment"] == 0) & (before["_offset"] >= 7)]
-    left = pd.concat([left, before[before["_segment"] == 1][-3:]], ignore_index=True)
-    for order in ORDERS:
-        weir.check_read(stream, left, order)
-
-
-@pytest.mark.release
-def test_everything_truncated_reads_as_nothing(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    weir.append(stream, rows(1, 10))
-    weir.truncate(stream, "0.0=10")
-    for order in ORDERS:
-        frame = weir.frame(stream, order)
-        assert frame.columns == ["k", "n", *PLACE]
-        assert frame.collect() == []
 
 
 @pytest.mark.release
@@ -300,16 +263,3 @@ def test_reading_refuses_an_order_that_is_not_one(weir: Installation) -> None:
     stream = weir.create()
     with raises("argument_invalid 'newest'"):
         weir.frame(stream, "newest")
-
-
-@pytest.mark.release
-def test_session_settings_are_as_before_after_reading_and_appending(weir: Installation) -> None:
-    stream = weir.create(segments=2)
-
-    def settings() -> dict[str, str]:
-        return {row.key: row.value for row in weir.spark.sql("SET").collect()}
-
-    before = settings()
-    weir.append(stream, rows(1, 10))
-    weir.frame(stream).collect()
-    assert settings() == before

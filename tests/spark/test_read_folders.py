@@ -7,10 +7,6 @@ import pytest
 
 from tests.spark.installation import Installation
 from tests.spark.test_read import rows
-from tests.spark.xxh64 import position
-from weir.controller.read_plan import plan_of_stream
-from weir.kernel import stage
-from weir.kernel.attempt import Attempt
 
 pytestmark = pytest.mark.release
 
@@ -22,51 +18,6 @@ def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folde
     stream = weir.create(segments=2)
     weir.append(stream, rows(1, 50))
     assert len(weir.check(stream, read=True)) == 50
-
-
-@pytest.mark.parametrize("ending", ["0123456789ab", "00000000c42", "0000c123456"])
-def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
-    weir: Installation, ending: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Spark names a file part-<task>-<uuid>.c<number>: in a tenth of all uuids the end looks like
-    # such a number, too.
-    monkeypatch.setattr(stage, "ROWS_PER_FILE", 10)
-    stream = weir.create(segments=2)
-    opened = weir.appender.begin_frame(stream, "test", "several files")
-    assert isinstance(opened, Attempt)
-    frame = weir.spark.createDataFrame(rows(1, 95), "k string, n long").coalesce(1)
-    (staged,) = weir.appender.stage_frame([opened], frame)
-    warehouse = Path(weir.settings.warehouse)
-    files = []
-    for file in staged.files:
-        folder, name = file.path.rsplit("/", 1)
-        uuid, rest = name.split(".", 1)
-        renamed = f"{folder}/{uuid[: -len(ending)]}{ending}.{rest}"
-        (warehouse / file.path).rename(warehouse / renamed)
-        files.append(replace(file, path=renamed))
-    weir.appender.commit([replace(staged, files=tuple(files))])
-    assert len(files) > 8
-    assert max(file.events for file in files) == 10
-    assert len(weir.check(stream, read=True)) == 95
-
-
-def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> None:
-    stream = weir.create(segments=3)
-    for seed in range(12):
-        weir.append(stream, rows(seed, 9))
-    facts = weir.check(stream, read=True)
-    assert facts["_clock"].nunique() == 12
-    (_, slices, _) = weir.database.transaction(lambda c: plan_of_stream(c, stream))
-    assert {s.segment_id for s in slices} == {0, 1, 2}
-    assert all(
-        s.key_low <= position(k) < s.key_high
-        for s in slices
-        for k in [
-            facts[(facts["_segment"] == s.segment_id) & (facts["_offset"] == s.start_offset)][
-                "k"
-            ].item()
-        ]
-    )
 
 
 @pytest.mark.release

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.chance import random_for
 from tests.released import only
 from tests.spark.installation import Installation
 from tests.spark.xxh64 import position, xxh64
@@ -77,16 +76,6 @@ def test_unequal_ranges_that_lie_between_two_steps_are_bisected_exactly(
     for row in with_ordinals(frame, "i", "steps", parts).collect():
         part = parts[row.i]
         assert part.key_low <= row.steps / 2**53 < part.key_high, (row, part)
-
-
-def test_many_unequal_ranges_are_bisected_exactly(spark: SparkSession) -> None:
-    random = random_for("ranges")
-    edges = sorted({0.0, 1.0, *(random.random() for _ in range(200)), 0.3, 0.3 + 2.0**-40})
-    parts = [Segment(segment_id(i, 0), a, b) for i, (a, b) in enumerate(pairwise(edges))]
-    wanted = boundary_steps(parts)
-    frame = spark.createDataFrame([(steps,) for steps in wanted], "steps long")
-    found = with_ordinals(frame, "i", "steps", parts).collect()
-    assert {row.steps: row.i for row in found} == wanted
 
 
 @pytest.mark.release

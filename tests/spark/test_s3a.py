@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from sqlalchemy import text
 
 from tests.crash.jobs import write_config
 from tests.spark.maven import S3A, jars
-from tests.warehouse.object_store import ObjectStore, object_store
+from tests.warehouse.object_store import ObjectStore
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
@@ -50,14 +49,6 @@ with weir.open(spark=spark) as store:
     print("found", [store.look_up("s/store", f"k{n}")["n"] for n in (0, 6, 8, 14)])
     print("deleted", store.look_up("s/store", "k7"))
 """
-
-
-@pytest.fixture
-def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    with object_store() as store:
-        for name, value in store.environment.items():
-            monkeypatch.setenv(name, value)
-        yield store
 
 
 @pytest.fixture

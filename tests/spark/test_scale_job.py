@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from tests.world.jobs import run_job
 from weir.model.names import StreamName, stream_name
 
-
-@pytest.fixture(autouse=True)
-def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 def job(weir: Installation, name: str = "scale", **arguments: Any) -> dict[str, Any]:
@@ -82,19 +78,3 @@ def test_a_hot_stream_gets_segments_of_equal_load_and_keeps_each_key_in_order(
     assert max(after) < 1.25 * 3_600 / 4
     [decision] = weir.query("SELECT action, changes FROM scale_decisions WHERE action <> 'none'")
     assert decision.changes[0]["points"] == done["changes"][0]["points"]
-
-
-@pytest.mark.release
-def test_a_key_that_is_too_hot_is_named_and_isolated(weir: Installation) -> None:
-    stream = weir.create(segments=1, scaling="event_rate", target_rate=1, scale_factor=8)
-    for part in range(5):
-        others = [(f"key {i % 50}", i) for i in range(900)]
-        weir.append(stream, [("AA", part * 10_000 + i) for i in range(2_250)] + others)
-    as_if_by_the_quarter(weir, stream)
-    [done] = job(weir)["decisions"]
-    assert (done["action"], done["hot_keys"]) == ("split", ["AA"])
-    [key] = weir.query("SELECT * FROM hot_keys")
-    assert (key.routing_key, key.share) == ("AA", pytest.approx(2_250 / 3_150, rel=0.05))
-    assert key.rate == pytest.approx(2.5, rel=0.05)
-    alone = [high - low for _, low, high in done["created"] if low <= key.key_position < high]
-    assert alone == [2**-53]

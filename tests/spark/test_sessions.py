@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,6 @@ from pyspark.sql import functions as F
 from tests.raises import raises
 from tests.released import only
 from tests.spark.installation import Installation, setting
-from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark.base.session import private_session, resolving_session
 
@@ -29,36 +27,6 @@ def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, flo
     """Per event the key range of the segment it lies in."""
     facts = weir.facts(stream)
     return dict(zip(facts["n"], facts["_range"], strict=True))
-
-
-@pytest.mark.release
-def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_path: Path) -> None:
-    # Spark gives the function a session of its own.
-    stream = weir.create(key="t", segments=40)
-    rows = weir.spark.sql(ROWS).select("n", "t")
-    rows.coalesce(1).write.parquet(str(tmp_path / "source"))
-
-    def append(frame: DataFrame, _: int) -> None:
-        weir.append(stream, frame)
-
-    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
-        query = (
-            weir.spark.readStream.schema(rows.schema)
-            .parquet(str(tmp_path / "source"))
-            .writeStream.foreachBatch(append)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-    row: Any
-    for row in weir.read(stream).itertuples():
-        low, high = places(weir, stream)[row.n]
-        assert low <= position(str(row.t.tz_localize(None))) < high
-        break
-    wanted = weir.create("s/wanted", key="t", segments=40)
-    weir.append(wanted, rows)
-    assert places(weir, stream) == places(weir, wanted)
 
 
 @pytest.mark.release

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.kernel.attempt import Attempt
 from weir.model.names import StreamName
 from weir.spark.appends import stage as spark_stage
 from weir.warehouse.paths import attempt_folder
@@ -75,21 +74,6 @@ def test_file_that_is_missing_after_writing_stops_the_append(
         weir.append(stream, rows(weir, 100, tasks=1))
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
     assert weir.query("SELECT path FROM garbage") == [("1/_weir_tx=1/_weir_attempt=1/",)]
-
-
-@pytest.mark.release
-def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
-    stream = weir.create(segments=1)
-    staged = []
-    for _ in range(3):
-        opened = weir.appender.begin_frame(stream, "test", "the same")
-        assert isinstance(opened, Attempt)
-        staged.append(weir.appender.stage_frame([opened], rows(weir, 50, tasks=1)))
-    committed = weir.appender.commit(staged[-1])
-    assert committed.events == 50
-    assert_in_order(weir, stream, 50)
-    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
-    assert folders == {f"1/_weir_tx=1/_weir_attempt={n}/" for n in (1, 2)}
 
 
 @pytest.mark.release

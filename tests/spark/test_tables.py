@@ -38,31 +38,6 @@ def test_what_was_appended_without_a_jvm_is_read_by_spark_in_every_order(
     assert sorted(facts["n"]) == list(range(2200))
 
 
-def test_what_spark_appended_is_read_without_a_jvm(weir: Installation) -> None:
-    stream = weir.create(segments=3)
-    weir.append(stream, weir.spark.createDataFrame(table(0, 400).to_pandas()))
-    append(weir, stream, table(400, 400), "two")
-    facts = weir.facts(stream)
-    read = shared(weir.settings).read(str(stream))
-    places = zip(read["_segment"].to_pylist(), read["_offset"].to_pylist(), strict=True)
-    assert list(places) == sorted(zip(facts["_segment"], facts["_offset"], strict=True))
-    assert sorted(read["n"].to_pylist()) == list(range(800))
-    ordered = shared(weir.settings).read(str(stream), order="stream", columns=["n"])
-    assert ordered["n"].to_pylist() == list(range(800))
-    assert ordered.column_names == ["n", "_segment", "_offset", "_clock"]
-
-
-@pytest.mark.release
-def test_rows_without_a_key_are_spread_as_spark_spreads_them(weir: Installation) -> None:
-    one, two = (weir.create(name, on_missing_key="spread") for name in ("s/one", "s/two"))
-    rows = pa.table({"k": pa.array([None] * 50, pa.string()), "n": range(50)})
-    append(weir, one, rows, "x")
-    frame = weir.spark.createDataFrame([(None, n) for n in range(50)], "k string, n long")
-    weir.append(two, frame.coalesce(1))
-    segments = [weir.facts(s).set_index("n")["_segment"].to_dict() for s in (one, two)]
-    assert segments[0] == segments[1]
-
-
 @pytest.mark.release
 def test_frames_without_rows_are_appends_of_nothing(weir: Installation) -> None:
     stream = weir.create(segments=2)

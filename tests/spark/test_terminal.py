@@ -105,24 +105,6 @@ def test_what_differs_from_what_there_is_is_refused(
     assert {one["reader_group"] for one in weir("lag", "--json").json} == {"totals"}
 
 
-@pytest.mark.release
-def test_an_ugly_csv_is_appended_with_what_its_rows_need(
-    spark: SparkSession, weir: Weir, tmp_path: Path
-) -> None:
-    """As spreadsheets export them in many countries."""
-    lines = ["\ufeffOrder No;Größe;Betrag €;Note", "1;L;12,50;", "", '2;XL;3,99;"with; and', 'two"',
-             ";;;", "4;M;abc;00501", "x;M;1,00;"]  # fmt: skip
-    (tmp_path / "ugly.csv").write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
-    typed = ["ingest", "ugly.csv", "--stream", "shop/ugly", "--separator", ";", "--key"]
-    assert "rows have no routing key" in weir(*typed, "`Order No`").err
-    more = ["--on-missing-key", "quarantine", "--on-bad-rows", "quarantine", "--schema"]
-    columns = "`Order No` INT, `Größe` STRING, `Betrag €` STRING, Note STRING"
-    done = weir(*typed, "`Order No`", *more, columns)
-    assert "3 events appended (transaction 1; 2 rows rejected)" in done.out, done.err
-    rows = {row["Order No"]: row["Note"] for row in weir("read", "shop/ugly", "--json").lines}
-    assert rows == {1: None, 2: "with; and\r\ntwo", 4: "00501"}
-
-
 def test_the_function_of_this_folder_runs_and_is_named_and_none_that_is_in_two_places(
     weir: Weir, tmp_path: Path
 ) -> None:

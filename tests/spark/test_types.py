@@ -13,7 +13,6 @@ from spark_jobs.verify import contents_by
 from tests.annex.erasure.world import ASKED
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
-from tests.engines.duck import attached, seen
 from tests.raises import raises
 from tests.spark.installation import Installation
 from tests.world.streams import unique
@@ -29,6 +28,7 @@ from weir.kernel.matching import in_columns
 from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
+from weir.model.schema import Field
 from weir.programs.opening import shared
 from weir.spark.adjuncts.build import build_version
 
@@ -135,27 +135,6 @@ def test_every_type_stays_when_its_files_are_put_together_and_when_others_are_er
         assert dict(found.damage) == {}, engine
 
 
-@pytest.mark.release
-def test_every_type_of_sparks_files_but_variants_is_read_by_duckdb(weir: Installation) -> None:
-    frame, names = of_every_type(weir)
-    nested = "array(named_struct('in', parse_json('1')))"
-    stream = weir.create("t/ducks", key="k", segments=1)
-    for batch in ("1", "2"):
-        weir.append(stream, frame.withColumn("nested", F.expr(nested)), batch)
-    left_out = ["nested", *(n for n, one in zip(names, KEPT, strict=True) if one.name == "variant")]
-    read = shared(weir.settings).read(str(stream)).drop_columns(left_out)
-    with attached(weir.settings.database) as duck:
-        assert list(map(nan_apart, duck.rows(stream))) == list(map(nan_apart, seen(read)))
-        compact(weir.database, weir.settings, Budget(1 << 40, 600), [stream], thorough=True,
-                check=checking(weir.opened))  # fmt: skip
-        assert list(map(nan_apart, duck.rows(stream))) == list(map(nan_apart, seen(read)))
-
-
-def nan_apart(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose values are equal to themselves."""
-    return {name: "nan" if value != value else value for name, value in row.items()}
-
-
 def test_every_type_is_read_by_both_engines_as_it_was_appended(weir: Installation) -> None:
     frame, names = of_every_type(weir)
     stream = weir.create("t/types", key="k", segments=2)
@@ -240,7 +219,7 @@ def test_every_type_goes_through_a_store_and_a_consumer_to_tables_and_files(
     assert rows_of(weir.spark.read.parquet(str(folder)), names) == there
 
 
-def default_of(field: dict[str, Any], text: str) -> str:
+def default_of(field: Field, text: str) -> str:
     try:
         with_default(field, text or "1")
     except InvalidInput:

@@ -5,10 +5,13 @@ import errno
 import socket
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
@@ -18,6 +21,7 @@ from tests.spark.installation import Installation
 from weir.errors import BatchFailed
 from weir.model.names import StreamName
 from weir.operations.runner import failure_of
+from weir.spark.failures.causes import caused_by_events, sentence
 from weir.spark.failures.unreadable import first_cause
 
 ROWS = 8
@@ -142,6 +146,39 @@ def test_what_a_function_raises_about_an_event_on_the_executors_sets_it_aside(
     assert (report["events"], report["rejected"]) == (ROWS, 1)
     [reason] = weir.facts(stream.rejected)["reason"]
     assert reason.endswith("NotForUs: three")
+
+
+ERRORS: list[tuple[str, bool, str]] = [
+    ("cast(concat('a', id) AS int)", True, "[CAST_INVALID_INPUT]"),
+    ("1 / (id - 1)", True, "[DIVIDE_BY_ZERO]"),
+    ("raise_error('mine')", True, "[USER_RAISED_EXCEPTION] mine"),
+    ("array(1)[id]", True, "[INVALID_ARRAY_INDEX]"),
+    ("java_method('java.lang.System', 'exit', 'x')", False, ""),
+]
+
+
+def test_sparks_errors_are_told_apart(weir: Installation, tmp_path: Path) -> None:
+    for expression, events, said in ERRORS:
+        with pytest.raises(Exception, match=r"\S") as failed:
+            weir.spark.range(3).selectExpr(f"{expression} AS x").collect()
+        assert isinstance(failed.value, Exception)
+        assert caused_by_events(failed.value) is events, expression
+        assert sentence(failed.value).startswith(said)
+    with pytest.raises(AnalysisException) as mistaken:
+        weir.spark.range(3).select("nothing")
+    assert not caused_by_events(mistaken.value)
+    # A file that is gone, or damaged, is no fault of the events in it.
+    weir.spark.range(3).write.parquet(str(tmp_path / "x"))
+    frame = weir.spark.read.parquet(str(tmp_path / "x"))
+    for path in (tmp_path / "x").glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(Exception, match="FILE_NOT_EXIST") as failed:
+        frame.collect()
+    assert not isinstance(failed.value, PySparkException)
+    assert not caused_by_events(failed.value)
+    error: Any = ValueError("two\nlines")
+    assert sentence(error) == "ValueError: two"
+    assert sentence(ValueError()) == "ValueError"
 
 
 def test_a_call_that_java_does_not_answer_says_that_the_jvm_has_ended() -> None:

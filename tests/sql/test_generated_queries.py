@@ -37,7 +37,7 @@ def test_a_file_takes_the_fragments_of_another(
 def test_a_sequence_may_be_a_tuple_or_null(database: Database) -> None:
     def asked(connection: Connection) -> tuple[list[int], list[object]]:
         some = known(connection, stream_id=0, ids=(1, 2))
-        return some, [*to_build(connection, names=None, longest=1.0, rest=1.0)]
+        return some, [*to_build(connection, names=None)]
 
     assert database.transaction(asked) == ([], [])
 

@@ -88,7 +88,8 @@ def secret(opened: Opened) -> dict[str, int]:
     )
     shop.create_stream("secret/other", "n", owner="team_shop")
     make_rejected_stream(shop.database, stream_name("secret/orders"))
-    watch(jobs.database, "airflow", [("events", "secret/orders"), ("hours", "secret/to-come")])
+    wanted = [("events", "secret/orders"), ("hours", "secret/orders"), ("hours", "secret/to-come")]
+    watch(jobs.database, "airflow", wanted)
     shop.append("secret/orders", [{"n": n} for n in range(20)], writer_id="secret-writer")
     shop.create_reader_group("secretive", ["secret/orders"], owner="team_shop")
     with shop.reader("secretive", reader_id="secret-reader") as reader:
@@ -157,7 +158,8 @@ def test_no_view_and_no_table_tells_of_it(
     assert told["bank_app"] == told["weir_view"] == set()
     assert told["shop_app"] >= {
         "weir.streams", "weir.job_runs", "weir.requests", "weir.announcements", "weir.damage",
-        "weir_internal.request", "weir_internal.watch", "weir_ducklake.ducklake_schema",
+        "weir_internal.request", "weir_internal.watch", "weir_internal.watched_partition",
+        "weir_ducklake.ducklake_schema",
     }  # fmt: skip
 
 

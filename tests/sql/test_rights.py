@@ -50,7 +50,7 @@ def _attached(dsn: str) -> set[str]:
 _ALL = "insert, update, delete"
 _OF_JOBS = {
     "alembic_version": "",
-    "installation": "update(batches_pruned incarnation sweep_count warehouse)",
+    "installation": "update(batches_pruned incarnation sweep_count swept_at warehouse)",
     "signing_key": "insert", "erasure": "", "erasure_request": "", "erased_keys": "delete",
     "truncation": "insert, delete", "truncated_range": "insert, delete",
     "delivered_range": "insert, update(events last_at last_batch lost to_offset), delete",
@@ -61,7 +61,7 @@ _OF_JOBS = {
 }  # fmt: skip
 _OF_TEAMS = _OF_JOBS | {
     "installation": "", "signing_key": "", "watch": "", "announcement": "delete", "audit": "",
-    "audited_stream": "", "counter_example": "",
+    "audited_stream": "", "counter_example": "", "watched_partition": "",
     "job_run": _OF_JOBS["job_run"].removesuffix(", delete"),
 }  # fmt: skip
 

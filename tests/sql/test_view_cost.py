@@ -173,6 +173,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "completed_transaction": _APPENDS,
     "stream_subscriber": (_STREAM, _GROUP),
     "damage": (_STREAM,),
+    "flaws": (_STREAM,),
+    "documents": (f"{_STREAM} ORDER BY asked_at DESC LIMIT 10",),
     "verified": (_STREAM,),
     "announcements": (_STREAM, "true"),
     "clocks_ahead": ("true",),

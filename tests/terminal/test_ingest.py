@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import weir as weir_package
@@ -94,31 +93,6 @@ def test_a_last_line_without_its_end_is_told_or_refused(ingest: Ingest, weir: We
     assert wrong.status == 2
 
 
-def test_rows_that_do_not_fit_are_refused_or_set_aside_with_their_place_and_reason(
-    ingest: Ingest, weir: Weir, tmp_path: Path
-) -> None:
-    content = 'k,n\na,1\nb,two\n,3\n"c\nd",4,5\ne,007\n'
-    assert ingest("first.csv", "k,n\na,0\n").status == 0
-    refused = ingest("r.csv", content)
-    assert "3 of the rows do not fit the schema for stream s/events" in refused.err
-    assert "('r.csv', row 2: column 'n' has 'two', which is not kept as long" in refused.err
-    assert "and 1 have no routing key (k) ('r.csv', row 3:" in refused.err
-    changed = ("--on-bad-rows", "quarantine", "--on-missing-key", "quarantine")
-    assert weir("update-stream", "s/events", *changed).status == 0
-    done = ingest("r.csv", content)
-    assert "1 event appended (transaction 2; 4 rows rejected)" in done.out, done.err
-    found = weir("read", "s/events.rejected", "--json").lines
-    names = ("place", "row", "reason", "column", "text", "type")
-    fit = "does not fit the schema"
-    assert {one["source"].rpartition("/")[2] for one in found} == {"r.csv"}
-    assert sorted(tuple(one[name] for name in names) for one in found) == [
-        (1, "b,two", fit, "n", "two", "long"),
-        (2, '{"k":null,"n":3}', "missing routing key", None, None, None),
-        (3, '"c\nd",4,5', fit, None, None, None),
-        (4, "e,007", fit, "n", "007", "long"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [
@@ -145,20 +119,6 @@ def test_a_file_that_cannot_be_read_unchanged_is_refused_in_a_sentence(
     assert weir("streams", "--json").json == []
 
 
-def test_parquet_files_and_the_names_of_their_folders_become_events(
-    weir: Weir, tmp_path: Path
-) -> None:
-    for day, number in (("2026-01-01", 1), ("2026-01-02", 2)):
-        folder = tmp_path / "days" / f"dt={day}"
-        folder.mkdir(parents=True)
-        rows = pa.table({"k": ["a"], "n": pa.array([number], pa.uint64()), "l": [[number]]})
-        pq.write_table(rows, folder / "x.parquet")
-    done = weir("ingest", "days", "--stream", "s/events", "--key", "k")
-    assert done.status == 0, done.err
-    assert "columns: k string, n decimal(20,0), l array, dt string" in done.out
-    assert events(weir, "dt", "l") == [("2026-01-01", [1]), ("2026-01-02", [2])]
-
-
 def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
     ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,24 +126,6 @@ def test_what_only_spark_reads_is_refused_where_spark_is_not_wanted(
     done = ingest("a.json", '{"k":"a"}\n', "--engine", "pyarrow")
     assert (done.status, "[needs_spark]" in done.err) == (2, True), done.err
     assert "--engine spark" in done.err
-
-
-def test_json_files_have_their_rows_also_beside_empty_ones(
-    ingest: Ingest, weir: Weir, tmp_path: Path
-) -> None:
-    assert ingest("first.json", '{"k":"a","n":1}\n', "--segments", "1").status == 0
-    assert weir("update-stream", "s/events", "--on-bad-rows", "quarantine").status == 0
-    lines = '{"k":"b"}{"k":"c","s":{"x":[1,2]}}\n{"k":1.0,"n":"1"}\n'
-    for name, content in (("0.json", ""), ("1.json", lines), ("2.json", ""), ("3.json", "")):
-        (tmp_path / name).write_text(content)
-    done = weir("ingest", "0.json", "1.json", "2.json", "--stream", "s/events")
-    assert done.status == 0, done.err
-    assert events(weir, "k", "n", "s") == [("a", 1, None), ("b", None, None),
-                                           ("c", None, {"x": [1, 2]})]  # fmt: skip
-    [bad] = weir("read", "s/events.rejected", "--json").lines
-    assert (bad["row"], bad["place"]) == ('{"k":1.0,"n":"1"}', 2)
-    assert (bad["column"], bad["text"], bad["type"]) == ("n", "1", "long")
-    assert weir("ingest", "3.json", "--stream", "s/events").status == 0
 
 
 def test_a_process_that_ingests_imports_neither_pandas_nor_pyspark_nor_other_jobs(

@@ -11,10 +11,11 @@ from weir.adjunct.stores import AdjunctStore, define_store, read_store, update_s
 from weir.adjunct.versions import AdjunctVersion, History, find_version, history_since
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.schema import Field, new_field
 from weir.queries.adjunct.versions import AdjunctFile
 
 LEASE = 60.0
-FIELDS = [{"name": "_weir_key", "type": "string", "nullable": False, "metadata": {}}]
+FIELDS: list[Field] = [{**new_field("_weir_key", "string"), "nullable": False}]
 _KEYS = asdict(AdjunctDefinition()).keys()
 
 

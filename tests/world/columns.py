@@ -14,6 +14,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow, with_default
 from weir.model.column_changes import ColumnChanges
+from weir.model.schema import Field, new_field
 from weir.programs.opening import shared
 from weir.settings import Settings
 
@@ -39,8 +40,8 @@ VALUES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def column(name: str, kind: str, default: str | None = None) -> dict[str, Any]:
-    made = {"name": name, "type": kind, "nullable": True, "metadata": {}}
+def column(name: str, kind: str, default: str | None = None) -> Field:
+    made = new_field(name, kind)
     return made if default is None else with_default(made, default)
 
 
@@ -60,7 +61,7 @@ class Model:
     rows: list[dict[int, Any]] = field(default_factory=list)
     number: int = 0
 
-    def add(self, name: str, kind: str, default: str | None) -> dict[str, Any]:
+    def add(self, name: str, kind: str, default: str | None) -> Field:
         made = column(name, kind, default)
         self.columns.append((self.number, name, kind))
         if default is not None:

@@ -224,6 +224,11 @@ class Reader:
         return read
 
 
+def events_of(batch: Batch) -> set[tuple[int, int, int]]:
+    """Return each event that a batch reads: stream id, segment id, offset."""
+    return {(b.stream_id, b.segment_id, o) for b in batch.bounds for o in range(b.start, b.end)}
+
+
 def spans(batch: Batch) -> list[tuple[str, int, int]]:
     """Return what a batch reads: segment, from, to."""
     return [(segment_name(b.segment_id), b.start, b.end) for b in batch.bounds if b.end > b.start]

@@ -22,10 +22,11 @@ from weir.database.connection import Database
 from weir.kernel.attempt import Attempt, Staged, StagedFile
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import new_field
 from weir.model.segment import parse_segment_name, segment_name
 from weir.retention.manual_truncation import truncate
 
-FIELDS = [{"name": "key", "type": "string", "nullable": True, "metadata": {}}]
+FIELDS = [new_field("key", "string")]
 BYTES_PER_EVENT = 10
 _numbers = count(1)
 

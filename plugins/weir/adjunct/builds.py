@@ -30,8 +30,6 @@ from weir.queries.adjunct import builds as sql
 from weir.reader_groups.positions import place_at
 from weir.warehouse.paths import adjunct_attempt_folder
 
-# Seconds for which a store rests after its builder died for the second time, doubled each time.
-REST, LONGEST_REST = 300.0, 86_400.0
 REBUILT, CONVERTED, EXTENDED = "rebuilt", "converted", "extended"
 
 
@@ -312,7 +310,5 @@ def stores_to_build(
     rows = sql.to_build(
         connection,
         names=None if names is None else list(names),
-        rest=REST,
-        longest=LONGEST_REST,
     )
     return [r.name for r in rows if r.moved], {r.name: r.code for r in rows if not r.moved}

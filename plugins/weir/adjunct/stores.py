@@ -96,8 +96,8 @@ def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, Adjun
 
 def _store(row: sql.StoreRow) -> AdjunctStore:
     given = row._asdict()
-    configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
-    definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
+    configuration = columns.taken(AdjunctConfiguration, given)
+    definition = columns.taken(AdjunctDefinition, given)
     stream = stream_name(given.pop("stream_name"))
     return AdjunctStore(configuration=configuration, definition=definition, stream=stream, **given)
 
@@ -332,15 +332,7 @@ def delete_store(
     request = Request[StoreDeleted](request_id, "delete_adjunct_store", name, {})
 
     def work(connection: Connection) -> StoreDeleted:
-        # A deleted store has no row.
-        if not dry_run and (before := request.result(connection)) is not None:
-            return before
-        try:
-            stream, store = lock_store_and_stream(connection, name)
-        except NotFound:  # another try of this request may have deleted it meanwhile
-            if (before := request.result(connection)) is None:
-                raise
-            return before
+        stream, store = lock_store_and_stream(connection, name)
         if (pinned := sql.pinned(connection, store_id=store.store_id)) is not None:
             raise Conflict(
                 "batch_open",
@@ -360,4 +352,4 @@ def delete_store(
         delete_in(connection, store.group_id)
         return request.done(connection, {"adjunct_store": name})
 
-    return database.transaction(work)
+    return database.transaction(lambda c: request.deleted(c, work, dry_run=dry_run))

@@ -85,7 +85,7 @@ def signature_of(action: str) -> inspect.Signature:
 
 
 def _operator(action: str) -> type[ActionOperator]:
-    def __init__(self: ActionOperator, **given: Any) -> None:
+    def __init__(self: ActionOperator, **given: object) -> None:
         ActionOperator.__init__(self, **given)
 
     # Airflow reads it for what is required and what a DAG's default arguments may have.

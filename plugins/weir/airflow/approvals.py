@@ -2,7 +2,7 @@
 task waits without a worker until it is answered."""
 
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypedDict
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from airflow.sdk.exceptions import TaskAwaitingInput
@@ -12,7 +12,19 @@ from sqlalchemy import text
 from weir.database.connection import Database
 from weir.operations.approval import Loss
 
+if TYPE_CHECKING:
+    from weir.airflow.context import Context
+
 APPROVE, REJECT = "Approve", "Reject"
+
+
+class Answer(TypedDict, total=False):
+    """What a person has answered; or an error, if nobody has in time."""
+
+    error: str
+    error_type: str
+    responded_by_user: dict[str, str] | None
+    chosen_options: list[str]
 
 
 # A superuser is a member of every role without anybody having said so.
@@ -31,7 +43,11 @@ def is_excused(database: Database) -> bool:
 
 
 def ask(
-    context: Any, job: str, arguments: dict[str, Any], loss: Loss, timeout: timedelta | None
+    context: "Context",
+    job: str,
+    arguments: dict[str, object],
+    loss: Loss,
+    timeout: timedelta | None,
 ) -> NoReturn:
     """Ask in Airflow's UI whether this loss is meant. The task then continues with `approved`."""
     upsert_hitl_detail(
@@ -48,7 +64,7 @@ def ask(
     )
 
 
-def answer_of(event: dict[str, Any]) -> str:
+def answer_of(event: Answer) -> str:
     """Return who has approved. Raises what ends the task if nobody has."""
     if "error" in event:
         raise AirflowFailException(
@@ -57,7 +73,7 @@ def answer_of(event: dict[str, Any]) -> str:
     who = (event.get("responded_by_user") or {}).get("name") or "somebody"
     if APPROVE not in event["chosen_options"]:
         raise AirflowSkipException(f"{who} rejected it, so nothing was done")
-    return str(who)
+    return who
 
 
 def _plain(line: str) -> str:

@@ -1,6 +1,8 @@
 """Streams as Airflow assets. The triggerer announces what is committed to them, whoever appended
 it. An asset event is only a hint to run; Postgres records what is unread."""
 
+from collections.abc import Mapping
+
 from airflow.sdk import Asset, AssetWatcher
 
 from weir.airflow.watcher import StreamTrigger
@@ -21,7 +23,7 @@ def stream_asset(stream: str) -> Asset:
     )
 
 
-def with_stream(given: object, arguments: dict[str, object] | None) -> list[object]:
+def with_stream(given: object, arguments: Mapping[str, object] | None) -> list[object]:
     """Return the outlets of a task that appends: those that are given, and the asset of the stream
     that its arguments name, so that Airflow's graph shows it."""
     outlets = given or []

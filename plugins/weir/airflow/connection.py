@@ -1,7 +1,5 @@
 """Connections of the type `weir`, which name an installation: one Airflow can use several."""
 
-from typing import Any
-
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from sqlalchemy import URL
@@ -24,7 +22,7 @@ class WeirHook(BaseHook):
     conn_type = "weir"
     hook_name = "Weir"
 
-    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
+    def __init__(self, conn_id: str = default_conn_name, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.conn_id = conn_id
 

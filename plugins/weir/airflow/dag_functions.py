@@ -2,9 +2,9 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
@@ -20,6 +20,9 @@ from weir.errors import InvalidInput
 from weir.front_ends import RENAMED
 from weir.operations.consumers import Process
 
+if TYPE_CHECKING:
+    from weir.airflow.context import Context
+
 
 class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
     """Process a reader group with a function of the DAG file, in the worker."""
@@ -30,11 +33,11 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
     def __init__(
         self,
         *,
-        python_callable: Callable[..., Any],
-        op_args: Any = None,
-        op_kwargs: Any = None,
+        python_callable: Callable[..., object],
+        op_args: Sequence[object] | None = None,
+        op_kwargs: Mapping[str, object] | None = None,
         engine: str = "pyarrow",
-        **given: Any,
+        **given: object,
     ) -> None:
         engine = {"auto": "pyarrow", "submit": "spark"}.get(engine, engine)
         arguments = {"engine": engine} | {
@@ -49,7 +52,7 @@ class ProcessOwnOperator(DecoratedOperator, WeirJobOperator):
         )  # fmt: skip
         self._function = python_callable
 
-    def _execute(self, context: object) -> object:
+    def _execute(self, context: "Context") -> dict[str, object] | None:
         """Consume up to the tail, with the function, and return the report."""
         with failing():
             if not settings_of(self.conn_id).functions_of_dags:

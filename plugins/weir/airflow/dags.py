@@ -5,27 +5,30 @@ import runpy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, Asset, get_parsing_context
 
 from weir.airflow.forms import IRREVERSIBLE, form, manual, periodic
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 from weir.airflow.suggestions import suggested_names
+from weir.airflow.work import work_asset
 from weir.operations.jobs import ACTIONS
 from weir.source_tree import beside
 
-FILES = ("weir_periodic", "weir_by_hand")
+CHECK = "weir_check.py"  # which makes no DAG
 
 
-def scheduled(schedule: str) -> Callable[[Callable[[], None]], DAG | None]:
+def scheduled(schedule: str, *, always: bool = False) -> Callable[[Callable[[], None]], DAG | None]:
     """Return a decorator like Airflow's `@dag`, for a function `weir_JOB` that makes the tasks of a
-    DAG: with the page and the form of that job, and the settings of what runs by itself.
+    DAG: with the page and the form of that job, and the settings of what runs by itself. When the
+    schedule comes round, it runs if there is something to do, or `always`.
 
     It makes no DAG of a job that can't be imported, or where Airflow runs a task of another DAG.
     """
 
     def made(function: Callable[[], None]) -> DAG | None:
-        return _dag(function.__name__.removeprefix("weir_"), function, schedule)
+        job = function.__name__.removeprefix("weir_")
+        return _dag(job, function, schedule if always else [work_asset(job, schedule)])
 
     return made
 
@@ -52,8 +55,8 @@ def weir_dags() -> dict[str, DAG]:
     DAG file of yours. Where Airflow runs a task, the DAG of that task alone."""
     found: dict[str, DAG] = {}
     _names.cache_clear()
-    for name in FILES:
-        made = runpy.run_path(str(beside("dags") / f"{name}.py")).values()
+    for file in sorted(beside("dags").glob("weir_*.py")):
+        made = [] if file.name == CHECK else runpy.run_path(str(file)).values()
         found |= {one.dag_id: one for one in made if isinstance(one, DAG) and _wanted(one.dag_id)}
     return found
 
@@ -65,8 +68,8 @@ def check_jobs() -> None:
         raise ImportError("; ".join(broken.values()))
 
 
-def _dag(job: str, tasks: Callable[[], None], schedule: str | None) -> DAG | None:
-    if job not in ACTIONS or not _wanted(f"weir_{job}"):
+def _dag(job: str, tasks: Callable[[], None], schedule: str | list[Asset] | None) -> DAG | None:
+    if not _wanted(f"weir_{job}") or job not in ACTIONS:  # a task loads no other job than its own
         return None
     action = ACTIONS[job]
     tags = [action.subject, *([IRREVERSIBLE] if action.irreversible else [])]

@@ -1,8 +1,8 @@
 """`@task.weir_append`: what a function returns is appended to a stream, in the worker."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import (
     DecoratedOperator,
@@ -25,6 +25,10 @@ from weir.airflow.tasks import (
     with_retries,
 )
 
+if TYPE_CHECKING:
+    from weir.airflow.context import Context, TaskInstance
+    from weir.database.connection import Database
+
 
 class _AppendOperator(DecoratedOperator, PythonOperator):
     """Append what a function returns."""
@@ -39,14 +43,14 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
     def __init__(
         self,
         *,
-        python_callable: Callable[..., Any],
+        python_callable: Callable[..., object],
         stream: str,
         complete_until: str = "",
         batch_id: str = "",
         conn_id: str = "",
-        op_args: Any = None,
-        op_kwargs: Any = None,
-        **kwargs: Any,
+        op_args: Sequence[object] | None = None,
+        op_kwargs: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> None:
         kwargs["outlets"] = with_stream(kwargs.get("outlets"), {"stream": stream})
         kwargs["multiple_outputs"] = False  # a report is one
@@ -60,15 +64,15 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
         self.batch_id = batch_id
         self.conn_id = conn_id
 
-    def execute(self, context: Any) -> Any:
+    def execute(self, context: "Context") -> dict[str, object]:
         """Call the function, append what it returns, and return the report."""
-        arguments = {
+        arguments: dict[str, object] = {
             "stream": self.stream, "complete_until": self.complete_until, "batch_id": self.batch_id,
         }  # fmt: skip
         with answering(self, context, "append", arguments):
             return self._append(context, arguments)
 
-    def _append(self, context: Any, arguments: dict[str, Any]) -> Any:
+    def _append(self, context: "Context", arguments: dict[str, object]) -> dict[str, object]:
         from weir.database.connection import Database
         from weir.installation.opened import Installation
         from weir.programs.appending import append_rows
@@ -95,10 +99,10 @@ class _AppendOperator(DecoratedOperator, PythonOperator):
                     state_until(database, self.stream, run, self.complete_until)
                 if run.map_index == 0 and self.complete_until:
                     self._state_unmapped(database, context["ti"])
-        self.outlets: list[Any] = without_streams(self.outlets)
+        self.outlets: list[object] = without_streams(self.outlets)
         return report
 
-    def _state_unmapped(self, database: Any, ti: Any) -> None:
+    def _state_unmapped(self, database: "Database", ti: "TaskInstance") -> None:
         """State for the writers of earlier runs that mapped more what this index has stated: this
         run has nothing to append for them, and they must not hold the stream back."""
         from weir.controller.completeness import state_unmapped

@@ -6,31 +6,36 @@ own that takes longer than an append. No thread is started by it that a fork wou
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow.executors import local_executor
+
+if TYPE_CHECKING:
+    from airflow.executors.workloads import ExecuteTask
 
 
 class LocalExecutor(local_executor.LocalExecutor):
     """Loads it once, in the scheduler, before the processes of tasks are forked, and keeps the ends
     of processes apart."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        self._processes: Counter[Any] = Counter()  # of each try, that have not ended
+        self._processes: Counter[object] = Counter()  # of each try, that have not ended
 
     def start(self) -> None:
         """Load it, and fork the workers."""
         if self.is_mp_using_fork:
             import pyarrow as pa
 
+            import weir.airflow.dags
             import weir.airflow.decorators
+            import weir.airflow.periodic
             import weir.programs.appending  # noqa: F401
 
             pa.array([])  # loads pandas, if it is installed
         super().start()
 
-    def _process_workloads(self, workload_list: Sequence[Any]) -> None:
+    def _process_workloads(self, workload_list: Sequence["ExecuteTask"]) -> None:
         self._processes.update(one.key for one in workload_list)
         super()._process_workloads(workload_list)
 

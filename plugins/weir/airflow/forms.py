@@ -6,13 +6,14 @@ undone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 
-from airflow.sdk import Param
+from airflow.sdk import Asset, Param
 
 from weir.airflow.tasks import RETRIES
-from weir.operations.form import form_schema
+from weir.operations.entries import TEXT_PATTERN, Schema
+from weir.operations.form import TEXTS, Form, is_required, json_schema
 from weir.operations.jobs import FORMS
 
 POOL = "weir"
@@ -36,8 +37,8 @@ def manual(*tags: str) -> dict[str, object]:
     }
 
 
-def periodic(schedule: str, *tags: str) -> dict[str, object]:
-    """Return the settings of a DAG that runs on a schedule: one run at a time, no catching up, with
+def periodic(schedule: str | list[Asset], *tags: str) -> dict[str, object]:
+    """Return the settings of a DAG that runs by itself: one run at a time, no catching up, with
     time-outs, unpaused when it is new."""
     return {
         "schedule": schedule,
@@ -68,7 +69,7 @@ def form(job: str, names: Mapping[str, Sequence[str]] | None = None) -> dict[str
             extra["default"] = one.default
         elif one.default_factory is not MISSING:
             extra["default"] = one.default_factory()
-        schema = form_schema(FORMS[job], one)
+        schema = _schema(FORMS[job], one)
         there = (names or {}).get(one.metadata["names"], ())
         lines, shown = "", dict(one.metadata["shown"])
         if "items" in schema:  # with examples, its field would take nothing else
@@ -83,6 +84,52 @@ def form(job: str, names: Mapping[str, Sequence[str]] | None = None) -> dict[str
             **extra,
         )
     return params
+
+
+def _schema(form: type[Form], known: Field[object]) -> dict[str, object]:
+    """Return the JSON schema of the argument's field in a form, which also accepts what people
+    leave empty and paste.
+
+    Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
+    "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
+    per line, so its entries come as texts, some of them blank; `parse` takes away
+    what this schema adds.
+    """
+    of_job = json_schema(form, known)
+    schema: dict[str, object] = {**of_job}
+    schema.pop("uniqueItems", None)  # of lines, of which several may be blank
+    schema |= _with_blanks(of_job, is_required(known))
+    if of_job["type"] == "array":
+        schema["items"] = _line(of_job["items"])
+        named = {"contains": {"not": {"type": "string", "pattern": r"^\s*$"}}}
+        if of_job.get("minItems"):
+            schema |= named
+        elif not of_job["items"].get("exact"):  # nothing but blank lines does not mean all
+            schema |= {"if": {"minItems": 1}, "then": named}
+    if not is_required(known):
+        schema["type"] = [of_job["type"], "null"]
+        schema.pop("minLength", None)
+        if "enum" in of_job:
+            schema["enum"] = [*of_job["enum"], None]
+            schema["values_display"] = {"null": f"(default: {known.default})"}
+    return schema
+
+
+def _line(items: Schema) -> dict[str, object]:
+    """Return the schema of a line of a list's field."""
+    if blanks := _with_blanks(items, False):
+        return {**items, **blanks}
+    return {key: value for key, value in items.items() if key != "minLength"}
+
+
+def _with_blanks(schema: Schema, required: bool) -> dict[str, str]:
+    """Return the pattern for a text with blanks around it, or for nothing, unless required; with
+    its words, because Airflow's error shows the schema. Nothing for a text without a pattern."""
+    if (pattern := schema.get("pattern", TEXT_PATTERN)) == TEXT_PATTERN:
+        return {}
+    inner = pattern.removeprefix("^").removesuffix("$")
+    blank = "" if required else "?"
+    return {"allowed": TEXTS[pattern], "pattern": rf"^\s*({inner}){blank}\s*$"}
 
 
 def _said(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions._internal.expandinput import ListOfDictsExpandInput
 from airflow.sdk.definitions.mappedoperator import MappedOperator
@@ -23,6 +23,11 @@ from sqlalchemy import Connection, text
 from weir.errors import Conflict, InvalidInput
 from weir.history.job_runs import RunId
 from weir.model.names import shortened
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
+    from weir.airflow.context import Context
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Item:
     listed: frozenset[str]
 
 
-def item_of(task: Any, context: Any) -> Item | None:
+def item_of(task: "BaseOperator", context: "Context") -> Item | None:
     """Return the item of a task; None if the task is not mapped. Raises InvalidInput for one that
     can't be told from others, such as an object of a class of your own, and if it is gone."""
     index = context["ti"].map_index
@@ -115,7 +120,7 @@ _OTHERS = text(
 )
 
 
-def _items(task: Any, context: Any) -> list[Mapping[str, Any]]:
+def _items(task: "BaseOperator", context: "Context") -> list[Mapping[str, object]]:
     """Return the values of the mapped arguments for each index, as they are before templates are
     filled in: they do not change with a try."""
     planned = task.dag.task_dict[task.task_id]

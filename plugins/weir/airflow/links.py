@@ -1,7 +1,7 @@
 """Links from a task to what Weir knows of it: the report of its run, its stream or group, and
 Spark's pages."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from airflow.providers.common.compat.sdk import conf
@@ -12,8 +12,10 @@ from weir.operations.action import Job
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from weir.airflow.context import TaskKey
 
-def _page(path: str, operator: object, **query: Any) -> str:
+
+def _page(path: str, operator: object, **query: object) -> str:
     """Return the address of a page of Weir."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     if conn_id := getattr(operator, "conn_id", ""):
@@ -26,7 +28,7 @@ class ReportLink(BaseOperatorLink):
 
     name = "Weir: report"
 
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+    def get_link(self, operator: object, *, ti_key: "TaskKey") -> str:
         """Return the address of the page with the report."""
         map_index = -1 if ti_key.map_index is None else ti_key.map_index
         run = {"run_id": ti_key.run_id, "task_id": ti_key.task_id, "map_index": map_index}

@@ -4,7 +4,7 @@ The provider asks an operator when a task has ended, and sends the events. Nothi
 before it asks.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -14,6 +14,9 @@ from weir.errors import NotFound
 from weir.history.job_runs import RunId
 from weir.history.lineage import lineage_of
 from weir.model.names import stream_name
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 
 class Thing(NamedTuple):
@@ -64,7 +67,7 @@ def _columns(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]
     )
 
 
-def as_open_lineage(things: Things) -> Any:
+def as_open_lineage(things: Things) -> "OperatorLineage":
     """Return it as the provider wants it. Needs apache-airflow-providers-openlineage."""
     from airflow.providers.common.compat.openlineage.facet import (
         Dataset,
@@ -73,7 +76,7 @@ def as_open_lineage(things: Things) -> Any:
     )
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    def dataset(thing: Thing) -> Any:
+    def dataset(thing: Thing) -> Dataset:
         fields = [SchemaDatasetFacetFields(name=n, type=kind) for n, kind in thing.columns]
         facets = {"schema": SchemaDatasetFacet(fields=fields)} if fields else {}
         return Dataset(namespace=thing.namespace, name=thing.name, facets=facets)

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import (
@@ -36,7 +36,7 @@ from weir.history.job_runs import RunId, arguments_done, read_outcome, record_en
 from weir.operations.action import Job
 from weir.operations.consumers import changed_settings
 from weir.operations.early_checks import check_early
-from weir.operations.form import parse
+from weir.operations.form import ENGINES, parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import (
     SHORT_JOB,
@@ -47,8 +47,13 @@ from weir.operations.runner import (
 )
 from weir.settings import Settings, as_environment
 
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from weir.airflow.approvals import Answer
+    from weir.airflow.context import Context
+
 log = logging.getLogger("weir.airflow")
-ENGINES = ("auto", "spark", "pyarrow", "submit")
 
 
 class WeirJobOperator(SparkSubmitOperator):
@@ -93,14 +98,14 @@ class WeirJobOperator(SparkSubmitOperator):
         spark_conn_id: str = "",
         approval: bool = True,
         approval_timeout: timedelta | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if kwargs.pop("durable", False):
             raise InvalidInput(
                 "arguments_conflict",
                 "durable=True is given, but each try of a Weir job submits its own; leave it out.",
             )
-        check_choice("engine", engine, ENGINES)
+        check_choice("engine", engine, (*ENGINES, "submit"))
         kwargs.setdefault("name", f"weir {job}")
         kwargs.setdefault("doc_md", ACTIONS[job].code)
         if ACTIONS[job].moves_data:
@@ -123,19 +128,19 @@ class WeirJobOperator(SparkSubmitOperator):
         self._reader: ReaderTask | None = None
         self._run: RunId | None = None
         self._here = False  # whether its action runs in this process
-        self.shown_arguments: dict[str, Any] = {}
+        self.shown_arguments: dict[str, object] = {}
         self.yarn_address = ""
         self.sentence = ""  # of the run, for the last line of the log
-        self._own: dict[str, Callable[..., Any]] = {}  # functions of the DAG file, by name
+        self._own: dict[str, Callable[..., object]] = {}  # functions of the DAG file, by name
 
-    def execute(self, context: Any) -> dict[str, Any] | None:
+    def execute(self, context: "Context") -> dict[str, object] | None:
         """Check the arguments, run the action, and return its report."""
         self.submitted = False
         given = dict(context["params"]) if self.arguments is None else self.arguments
         with answering(self, context, self.recorded_as or self.job, given):
             return self._execute(context)
 
-    def _execute(self, context: Any) -> dict[str, Any] | None:
+    def _execute(self, context: "Context") -> dict[str, object] | None:
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         with failing():
             parsed = parse(FORMS[self.job], arguments)
@@ -148,12 +153,12 @@ class WeirJobOperator(SparkSubmitOperator):
         if self.approval and ACTIONS[self.job].measure:
             arguments = self._ask_about_loss(context, run, settings, parsed, arguments)
         report = self._run_somewhere(context, run, settings, arguments)
-        self.outlets: list[Any] = without_streams(self.outlets)
+        self.outlets: list[object] = without_streams(self.outlets)
         return report
 
     def _ask_about_loss(
         self,
-        context: object,
+        context: "Context",
         run: RunId,
         settings: Settings,
         parsed: object,
@@ -185,11 +190,11 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def approved(
         self,
-        context: Any,
-        event: dict[str, Any],
-        arguments: dict[str, Any],
-        facts: dict[str, Any],
-    ) -> dict[str, Any] | None:
+        context: "Context",
+        event: "Answer",
+        arguments: dict[str, object],
+        facts: dict[str, object],
+    ) -> dict[str, object] | None:
         """Do what a person has approved, unless something else would be lost by now: in a job, like
         everything that the task does. Airflow calls this when the question is answered."""
         who = answer_of(event)
@@ -204,12 +209,12 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def _run_somewhere(
         self,
-        context: Any,
+        context: "Context",
         run: RunId,
         settings: Settings,
-        arguments: dict[str, Any],
-        approved: dict[str, Any] | None = None,
-    ) -> dict[str, Any] | None:
+        arguments: dict[str, object],
+        approved: dict[str, object] | None = None,
+    ) -> dict[str, object] | None:
         with failing():
             parsed = parse(FORMS[self.job], arguments)
         with contextlib.ExitStack() as meanwhile:
@@ -304,7 +309,9 @@ class WeirJobOperator(SparkSubmitOperator):
             self._end_lease()
         return self._outcome(run, settings, failed)
 
-    def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
+    def get_openlineage_facets_on_complete(
+        self, _task_instance: object
+    ) -> "OperatorLineage | None":
         """Return what the task read and wrote. The provider of OpenLineage calls this, if it is
         installed and enabled."""
         from weir.airflow.open_lineage import as_open_lineage, things_of

@@ -22,8 +22,8 @@ from weir.airflow.access import (
 from weir.airflow.connection import settings_of
 from weir.database.connection import Database
 from weir.errors import WeirError
-from weir.operations.metrics import as_text, rows_of
 from weir.pages.app import Access, create_app
+from weir.pages.metrics import as_text, rows_of
 from weir.settings import hasty, load
 
 app = create_app(

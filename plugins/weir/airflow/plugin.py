@@ -1,23 +1,14 @@
 """What Airflow's plugin manager loads of Weir: the wheel names it as an entry point, and
 `plugins/weir_plugin.py` imports it in the source tree."""
 
-from datetime import datetime
 from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from weir.airflow.deadlines import GroupReadDeadline, StreamCompleteDeadline
-from weir.airflow.partitions import Partition
+from weir.airflow.offered import Offered
+from weir.seams import hung
 
-
-def since(key: str) -> datetime:
-    """Return when the hour or day of a partition key begins: `macros.weir.since` in templates."""
-    return Partition.of(key).since
-
-
-def until(key: str) -> datetime:
-    """Return when the hour or day of a partition key ends: `macros.weir.until` in templates."""
-    return Partition.of(key).until
+_ANNEXES = hung(Offered, "in_airflow")
 
 
 async def _served(scope: Any, receive: Any, send: Any) -> None:
@@ -28,12 +19,14 @@ async def _served(scope: Any, receive: Any, send: Any) -> None:
 
 
 class WeirPlugin(AirflowPlugin):
-    """Names Weir among Airflow's plugins, with its macros, its references of deadlines, and what it
-    serves below `/weir`."""
+    """Names Weir among Airflow's plugins, with the macros and the references of deadlines of
+    its annexes, and what it serves below `/weir`."""
 
     name = "weir"
-    macros: ClassVar[list[object]] = [since, until]
-    deadline_references: ClassVar[list[object]] = [GroupReadDeadline, StreamCompleteDeadline]
+    macros: ClassVar[list[object]] = [one for annex in _ANNEXES for one in annex.macros]
+    deadline_references: ClassVar[list[object]] = [
+        one for annex in _ANNEXES for one in annex.deadlines
+    ]
     # Addresses without a slash before them lie below Airflow's own, wherever that is served.
     external_views: ClassVar[list[object]] = [
         {

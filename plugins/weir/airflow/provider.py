@@ -1,10 +1,8 @@
 """What Airflow asks a package that is a provider: the type of its connections, and its decorators
 of tasks. It imports nothing, because every process of Airflow reads it."""
 
-from typing import Any
 
-
-def get_provider_info() -> dict[str, Any]:
+def get_provider_info() -> dict[str, object]:
     """Return what Airflow's `apache_airflow_provider` entry points return."""
     return {
         "package-name": "weir-streams",

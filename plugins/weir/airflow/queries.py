@@ -3,7 +3,8 @@
 SQL of Spark reads whatever the worker may read, so it is code: the text stands in the DAG file and
 is no template and no argument of a form."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from weir.airflow.assets import without_streams
 from weir.airflow.items import item_of, with_item
@@ -13,6 +14,9 @@ from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.programs.appending import append_query
+
+if TYPE_CHECKING:
+    from weir.airflow.context import Context
 
 
 class AppendQueryOperator(WeirJobOperator):
@@ -47,7 +51,7 @@ class AppendQueryOperator(WeirJobOperator):
         *,
         stream: str,
         query: str,
-        parameters: dict[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         complete_until: str = "",
         batch_id: str = "",
         conn_id: str = "",
@@ -71,12 +75,13 @@ class AppendQueryOperator(WeirJobOperator):
         )  # fmt: skip
         self.query = query
 
-    def _execute(self, context: Any) -> dict[str, Any]:
+    def _execute(self, context: "Context") -> dict[str, object]:
         """Run the query, append its rows, and return the report."""
+
         with failing():
             item = item_of(self, context)
             run = self._run = with_item(run_of(context["ti"]), item)
-        given: dict[str, Any] = self.arguments or {}
+        given = self.arguments or {}
         self.shown_arguments = given
         shown = {name: str(value) for name, value in given["parameters"].items()}
         with (

@@ -21,7 +21,6 @@ from weir.history.job_runs import RunId
 from weir.operations.consumers import Process, changed_settings, with_declared
 from weir.operations.form import parse
 from weir.operations.jobs import FORMS
-from weir.reader_groups.groups.readers import leave
 from weir.settings import Settings, load
 
 log = logging.getLogger("weir.airflow")
@@ -63,7 +62,7 @@ class ReaderTask:
         with _database(self.settings) as (database, lease):
             token = database.transaction(self._token)
             if token is not None:
-                leave(database, self.group, str(self.run), token, lease)
+                self._end(database, self.run, token, lease)
 
     def _token(self, connection: Connection) -> int | None:
         found: int | None = connection.execute(
@@ -110,8 +109,13 @@ class ReaderTask:
                 )
                 for run in over(of_dag, answer):
                     log.info("the task of reader %s does not run: its lease ends now", run)
-                    leave(database, self.group, str(run), others[run], lease)
+                    self._end(database, run, others[run], lease)
             return len(tokens)
+
+    def _end(self, database: Database, run: RunId, token: int, lease: float) -> None:
+        from weir.reader_groups.groups.readers import leave  # a DAG file does not need it
+
+        leave(database, self.group, str(run), token, lease)
 
     def _others(self, connection: Connection) -> dict[str, int]:
         rows = connection.execute(

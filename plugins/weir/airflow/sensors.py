@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk.bases.sensor import BaseSensorOperator
@@ -84,7 +83,7 @@ class GroupSensor(WeirSensor):
         up_to: str = "",
         unread_at_least: int | str | None = None,
         unread_at_most: int | str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         _check_one(up_to=up_to or None, unread_at_least=unread_at_least,
@@ -133,7 +132,7 @@ class StreamSensor(WeirSensor):
         stream: str,
         new_events: int | str | None = None,
         complete_until: str = "",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         _check_one(new_events=new_events, complete_until=complete_until or None)
@@ -164,7 +163,7 @@ class StoreSensor(WeirSensor):
 
     template_fields: Sequence[str] = ("adjunct_store", "up_to")
 
-    def __init__(self, *, adjunct_store: str, up_to: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, adjunct_store: str, up_to: str = "", **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.adjunct_store = adjunct_store
         self.up_to = up_to

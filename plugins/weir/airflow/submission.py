@@ -3,12 +3,13 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from weir.airflow.tasks import failing
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import give
+from weir.operations.consumers import Process
 from weir.operations.jobs import ACTIONS
 from weir.reader_groups.groups.lag import read_lag
 from weir.settings import Settings
@@ -40,10 +41,10 @@ def no_spark() -> NoReturn:
     )
 
 
-def is_short(job: str, parsed: Any, settings: Settings) -> bool:
+def is_short(job: str, parsed: object, settings: Settings) -> bool:
     """Return whether a job with these arguments is over before Java's optimising compiler pays: it
     changes metadata, or reads few events."""
-    if job != "process":
+    if not isinstance(parsed, Process):
         return not ACTIONS[job].moves_data
     with failing(), Database.of(settings) as database:
         lag = read_lag(database, [parsed.reader_group])

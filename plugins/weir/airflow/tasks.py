@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk.exceptions import (
@@ -33,6 +33,9 @@ from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import failure_of
 from weir.settings import hasty
 
+if TYPE_CHECKING:
+    from weir.airflow.context import Context, Task, TaskKey
+
 log = logging.getLogger("weir.airflow")
 RETRIES: dict[str, object] = {
     "retries": 3,
@@ -42,7 +45,7 @@ RETRIES: dict[str, object] = {
 }
 
 
-def say_last(context: Any) -> None:
+def say_last(context: "Context") -> None:
     """Log what became of a task as the last line of its log: its sentence, or why it failed."""
     error, sentence = context.get("exception"), getattr(context.get("task"), "sentence", "")
     if error is not None or sentence:
@@ -50,10 +53,11 @@ def say_last(context: Any) -> None:
         log.log(logging.INFO if error is None else logging.ERROR, "%s", error or sentence)
 
 
-def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
+def with_retries(kwargs: dict[str, object]) -> dict[str, object]:
     """Return the arguments of a task with Weir's retries, unless the task or its DAG says
     otherwise, and with its sentence as the last line."""
-    chosen = {**(kwargs.get("default_args") or {}), **kwargs}
+    default = kwargs.get("default_args")
+    chosen = {**(default if isinstance(default, Mapping) else {}), **kwargs}
     if "retries" not in chosen:
         kwargs |= {name: value for name, value in RETRIES.items() if name not in chosen}
     for ending in ("on_success_callback", "on_failure_callback", "on_retry_callback"):
@@ -62,7 +66,7 @@ def with_retries(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs
 
 
-def run_of(ti: Any) -> RunId:
+def run_of(ti: "TaskKey") -> RunId:
     """Return the run id of a task instance of Airflow. Raises InvalidInput for one in a loop of
     Airflow 3.4, whose passes have all names of a run in common."""
     if getattr(ti, "region_id", None):
@@ -74,7 +78,7 @@ def run_of(ti: Any) -> RunId:
     return _names_of(ti)
 
 
-def _names_of(ti: Any) -> RunId:
+def _names_of(ti: "TaskKey") -> RunId:
     map_index = -1 if ti.map_index is None else ti.map_index
     return RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
 
@@ -91,7 +95,7 @@ def failing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def answering(
-    task: object, context: object, job: str, arguments: Mapping[str, object]
+    task: "Task", context: "Context", job: str, arguments: Mapping[str, object]
 ) -> Iterator[None]:
     """Speak as a DAG, and leave a row of the run if the block fails before its job begins. Then
     runs, metrics and alerts know of it."""
@@ -109,7 +113,11 @@ def answering(
 
 
 def _leave_row(
-    task: Any, context: Any, job: str, arguments: Mapping[str, Any], error: BaseException
+    task: "Task",
+    context: "Context",
+    job: str,
+    arguments: Mapping[str, object],
+    error: BaseException,
 ) -> None:
     if isinstance(error, (AirflowException, AirflowTaskTimeout)):
         sentence, final = str(error), isinstance(error, AirflowFailException)
@@ -129,12 +137,12 @@ def _leave_row(
 
 @contextlib.contextmanager
 def recorded(
-    task: Any, database: Database, run: RunId, arguments: dict[str, Any], item: Item | None
-) -> Iterator[dict[str, Any]]:
+    task: "Task", database: Database, run: RunId, arguments: dict[str, object], item: Item | None
+) -> Iterator[dict[str, object]]:
     """Record an append of the block with what it puts into the report that it gets, or with the
     sentence of its error, with which the task fails. `item`: that of a mapped task."""
-    report: dict[str, Any] = {}
-    batch_id = arguments["batch_id"]
+    report: dict[str, object] = {}
+    batch_id = str(arguments["batch_id"])
     if item is not None:
         arguments = arguments | {"item": item.shown}
     database.transaction(lambda c: record_start(c, run, "append", arguments))

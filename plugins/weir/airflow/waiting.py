@@ -54,7 +54,7 @@ class ConditionTrigger(BaseEventTrigger):
             database.dispose()
 
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
+        self, shared_stream: AsyncIterator[dict[Condition, str]]
     ) -> AsyncIterator[TriggerEvent]:
         _waiting[self.condition] += 1
         try:

@@ -9,10 +9,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from airflow.configuration import conf
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -26,13 +26,13 @@ from weir.queries.controller.announcements import ToAnnounce
 from weir.settings import hasty, load
 
 log = logging.getLogger("weir.airflow")
+T = TypeVar("T")
 
 EVERY = 2.0  # seconds between two polls
 SEEN_EVERY = 3600.0  # seconds after which a triggerer says again what it watches
-AGAIN = 60.0  # seconds after which partitions that nobody has fetched are announced again
 
 # What the triggers of this process wait for: pairs of kind and stream.
-_wanted: Counter[tuple[str, str]] = Counter()
+wanted: Counter[tuple[str, str]] = Counter()
 
 
 @dataclass
@@ -44,20 +44,8 @@ class Found:
     told: list[tuple[str, int]] = field(default_factory=list)
 
 
-class StreamTrigger(BaseEventTrigger):
-    """Fires when events are committed to a stream, whoever appended them.
-
-    For `kind` `hours` or `days` it never fires: it says that somebody wants these partitions, and
-    the DAG `weir_partitions` announces them.
-    """
-
-    def __init__(self, stream: str, kind: str = "events") -> None:
-        super().__init__()
-        self.stream = str(stream_name(stream))
-        self.kind = kind
-
-    def serialize(self) -> tuple[str, dict[str, object]]:
-        return f"{__name__}.StreamTrigger", {"stream": self.stream, "kind": self.kind}
+class PolledTrigger(BaseEventTrigger):
+    """The base of triggers that hear of what one poll of their triggerer has found."""
 
     def shared_stream_key(self) -> tuple[str, ...]:
         return ("weir",)
@@ -65,52 +53,33 @@ class StreamTrigger(BaseEventTrigger):
     @classmethod
     def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
         return Announcer()
-
-    async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
-    ) -> AsyncIterator[TriggerEvent]:
-        with _waiting((self.kind, self.stream)):
-            async for found in shared_stream:
-                row = found.rows.get((self.kind, self.stream))
-                if self.kind == "events" and row is not None and row.transactions:
-                    yield TriggerEvent(payload_of(row))
-                    # Airflow comes back for more once it has the event in its hands. If it is
-                    # stopped before, this is not reached, and the event will be announced again.
-                    found.told += [(self.stream, number) for number in row.transactions]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
         yield  # makes it a generator, as Airflow expects
 
 
-class PartitionsTrigger(BaseEventTrigger):
-    """Fires when hours or days of streams that somebody wants may have become complete."""
+class StreamTrigger(PolledTrigger):
+    """Fires when events are committed to a stream, whoever appended them."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__()
+        self.stream = str(stream_name(stream))
 
     def serialize(self) -> tuple[str, dict[str, object]]:
-        return f"{__name__}.PartitionsTrigger", {}
-
-    def shared_stream_key(self) -> tuple[str, ...]:
-        return ("weir",)
-
-    @classmethod
-    def create_shared_stream_producer(cls, _kwargs: dict[str, object]) -> SharedStreamProducer:
-        return Announcer()
+        return f"{__name__}.StreamTrigger", {"stream": self.stream}
 
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
+        self, shared_stream: AsyncIterator[Found]
     ) -> AsyncIterator[TriggerEvent]:
-        fired: dict[tuple[str, str], float] = {}
-        async for found in shared_stream:
-            now = time.monotonic()
-            due = {one for one in found.rows if one[0] != "events" and _wanted[one]}
-            fired = {one: at for one, at in fired.items() if one in due}
-            if any(now - fired.get(one, -AGAIN) >= AGAIN for one in due):
-                fired = dict.fromkeys(due, now)
-                yield TriggerEvent({"partitions": [list(one) for one in sorted(due)]})
-
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        raise NotImplementedError("the triggerer must share streams, as Airflow 3.3 does")
-        yield
+        with waiting("events", self.stream) as one:
+            async for found in shared_stream:
+                row = found.rows.get(one)
+                if row is not None and row.transactions:
+                    yield TriggerEvent(payload_of(row))
+                    # Airflow comes back for more once it has the event in its hands. If it is
+                    # stopped before, this is not reached, and the event will be announced again.
+                    found.told += [(self.stream, number) for number in row.transactions]
 
 
 def payload_of(row: ToAnnounce) -> dict[str, object]:
@@ -167,10 +136,9 @@ class Announcer(SharedStreamProducer):
 
     def _look(self) -> Found | None:
         """Return what is to be announced now; None if nothing is, or Postgres is away."""
-        found: Found | None = self._trying(self._poll)
-        return found
+        return self._trying(self._poll)
 
-    def _trying(self, work: Any) -> Any:
+    def _trying(self, work: Callable[[], T]) -> T | None:
         try:
             done = work()
         except WeirError as error:
@@ -190,23 +158,25 @@ class Announcer(SharedStreamProducer):
 
     def _poll(self) -> Found | None:
         self._settle()
-        now, wanted = time.monotonic(), {one for one, count in list(_wanted.items()) if count}
-        unseen = [one for one in wanted if now - self._seen.get(one, -SEEN_EVERY) >= SEEN_EVERY]
+        now, here = time.monotonic(), {one for one, count in list(wanted.items()) if count}
+        unseen = [one for one in here if now - self._seen.get(one, -SEEN_EVERY) >= SEEN_EVERY]
         watch(self._database, self._airflow, unseen)
         self._seen.update(dict.fromkeys(unseen, now))
-        self._idle -= wanted
+        self._idle -= here
         rows = to_announce(self._database, self._airflow, self._idle)
         found = {(row.kind, row.stream): row for row in rows}
-        self._idle |= found.keys() - wanted
-        found = {one: row for one, row in found.items() if one in wanted}
+        self._idle |= found.keys() - here
+        found = {one: row for one, row in found.items() if one in here}
         return Found(found) if found else None
 
 
 @contextmanager
-def _waiting(one: tuple[str, str]) -> Iterator[None]:
-    """Count a trigger among those that wait, while the block runs."""
-    _wanted[one] += 1
+def waiting(kind: str, stream: str) -> Iterator[tuple[str, str]]:
+    """Count a trigger among those that wait for a kind of a stream's announcements, while the block
+    runs."""
+    one = kind, stream
+    wanted[one] += 1
     try:
-        yield
+        yield one
     finally:
-        _wanted[one] -= 1
+        wanted[one] -= 1

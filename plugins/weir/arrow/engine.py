@@ -15,6 +15,7 @@ from weir.arrow.rejected import staged_rejected
 from weir.arrow.stores import Stores
 from weir.arrow.tables import as_table, canonical, in_types
 from weir.consumers import failures
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.copying import check, send, too_long, write_csv
 from weir.consumers.engine import Copy
 from weir.controller.merged_columns import merged_columns, own_columns
@@ -96,7 +97,7 @@ class Pyarrow:
         order = [("_clock", "ascending"), (STREAM, "ascending"), (SEQ, "ascending")]
         return pa.concat_tables(parts).sort_by(order).select([*names, STREAM, *PLACES])
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: object) -> Stores:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: AdjunctStoreManager) -> Stores:
         """Return the tables of a batch's stores."""
         return Stores(self.app, pins, manager)
 

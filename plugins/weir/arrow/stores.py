@@ -1,8 +1,8 @@
 """The adjunct stores of a batch as pyarrow tables: read, and joined with its events."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import recorded_file
 from weir.arrow.read import by_schema
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts
 from weir.consumers.store_parts import KEY, columns_of, joined_on, joined_values
 from weir.controller.absent_files import why_unread
 from weir.errors import InvalidInput
 from weir.installation.extras import with_spark
 from weir.installation.opened import Installation
+from weir.kernel.comparisons import is_number
 from weir.kernel.schema import in_file, to_read
 from weir.model.schema import Field
 from weir.warehouse.filesystem import filesystem
@@ -27,7 +29,9 @@ _CLOCK = "_weir_clock"
 class Stores(Adjuncts[pa.Table]):
     """The stores of a batch: by name the table of the version that the batch is read with."""
 
-    def __init__(self, app: Installation, pins: Mapping[str, Pin], manager: Any) -> None:
+    def __init__(
+        self, app: Installation, pins: Mapping[str, Pin], manager: AdjunctStoreManager
+    ) -> None:
         self.app, self.pins, self.manager = app, pins, manager
         self._read: dict[str, pa.Table] = {}
 
@@ -44,7 +48,7 @@ class Stores(Adjuncts[pa.Table]):
         self,
         events: pa.Table,
         name: str,
-        on: Any,
+        on: object,
         how: str = "left",
         *,
         as_of: bool | str = False,
@@ -84,24 +88,14 @@ def _keys(events: pa.Table, on: object, rows: pa.Table, name: str) -> pa.Chunked
             f"the key on which events are joined with adjunct store {name} is {on!r}; name a "
             "column of the events, or give an array with a key for each of them.",
         )
-    try:
-        return given if given.type == wanted else _number(given.type, wanted) and given.cast(wanted)
-    except (pa.ArrowException, TypeError):
-        raise InvalidInput(
-            "column_type_unsupported",
-            f"the keys of adjunct store {name} are of type {wanted}, but on is of type "
-            f"{given.type}; cast it.",
-        ) from None
-
-
-def _number(*kinds: pa.DataType) -> bool:
-    """Return True for numbers. Raises TypeError for other types, which are not compared."""
-    for kind in kinds:
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        ):
-            raise TypeError(kind)
-    return True
+    with suppress(pa.ArrowException):
+        if given.type == wanted or (is_number(given.type) and is_number(wanted)):
+            return given.cast(wanted)
+    raise InvalidInput(
+        "column_type_unsupported",
+        f"the keys of adjunct store {name} are of type {wanted}, but on is of type "
+        f"{given.type}; cast it.",
+    )
 
 
 def rows_of(app: Installation, fields: list[Field], paths: list[str]) -> pa.Table:

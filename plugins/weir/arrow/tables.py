@@ -6,13 +6,17 @@ from contextlib import suppress
 from datetime import date, datetime
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
 from weir.errors import BadRows, InvalidInput, WeirError
+from weir.kernel.comparisons import is_number
 from weir.kernel.schema import cast_column, from_arrow, to_arrow
 from weir.model.schema import Field
+
+if TYPE_CHECKING:
+    import pandas
 
 _NUMBERS = {"int", "float"}  # pyarrow makes both doubles, and refuses a number that would change
 _WITHOUT_WIDTHS = {b"weir": b"numbers of Python"}
@@ -21,7 +25,7 @@ _KINDS = ((bool, "bool"), (Integral, "int"), (Real, "float"), (str, "str"), (dat
           (date, "date"), (Mapping, "dict"))  # fmt: skip
 
 
-def as_table(rows: Any) -> pa.Table:
+def as_table(rows: object) -> pa.Table:
     """Return rows as a pyarrow table: a table itself, a list of dictionaries by column, a pandas or
     Polars DataFrame, a record batch, or whatever offers the Arrow PyCapsule interface.
 
@@ -45,15 +49,12 @@ def as_table(rows: Any) -> pa.Table:
             "bad_rows",
             f"the rows can't become an Arrow table ({error}); give each column one type first.",
         ) from None
-    what, listed = "the rows are", isinstance(rows, Sequence) and not isinstance(rows, (str, bytes))
-    wrong = rows
-    for number, row in enumerate(rows if listed else ()):
-        if not isinstance(row, Mapping):
-            what, wrong = f"row {number} is", row
-            break
-    else:
-        if listed:
+    what, wrong = "the rows are", rows
+    if isinstance(rows, Sequence) and not isinstance(rows, (str, bytes)):
+        number = next((i for i, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+        if number is None:
             return _of_dictionaries(rows)
+        what, wrong = f"row {number} is", rows[number]
     raise InvalidInput(
         "frame_unsupported",
         f"{what} a {type(wrong).__module__}.{type(wrong).__name__}; give a list of "
@@ -84,13 +85,13 @@ def canonical(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names, metadata=table.schema.metadata)
 
 
-def _is_pandas(rows: object) -> bool:
+def _is_pandas(rows: object) -> "TypeGuard[pandas.DataFrame]":
     # Who has such rows has loaded it. Where another thread is just loading it, it lacks the class.
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
     return frame is not None and isinstance(rows, frame)
 
 
-def _of_pandas(rows: Any) -> pa.Table:
+def _of_pandas(rows: "pandas.DataFrame") -> pa.Table:
     names = [str(name) for name in rows.index.names if name is not None]
     if names:
         raise InvalidInput(
@@ -107,7 +108,7 @@ def _of_pandas(rows: Any) -> pa.Table:
     return pa.Table.from_pandas(rows, preserve_index=False)
 
 
-def _of_dictionaries(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+def _of_dictionaries(rows: Sequence[Mapping[str, object]]) -> pa.Table:
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     for name in names:
         if not isinstance(name, str):
@@ -136,18 +137,12 @@ def in_types(table: pa.Table, fields: Sequence[Field] | None) -> pa.Table:
         return table
     for field in to_arrow([one for one in fields or () if one["name"] in table.column_names]):
         given = table[field.name]
-        if given.type != field.type and _is_number(given.type) and _is_number(field.type):
+        if given.type != field.type and is_number(given.type) and is_number(field.type):
             narrow = pa.types.is_floating(given.type) and pa.types.is_floating(field.type)
             with suppress(pa.ArrowInvalid):
                 made = given.cast(field.type, safe=not narrow)
                 table = table.set_column(table.column_names.index(field.name), field.name, made)
     return table
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
 
 
 def _check_alike(name: str, values: Iterable[Any]) -> None:

@@ -2,7 +2,7 @@
 
 import io
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,11 +14,22 @@ _ADDED = (CLOCK, CLOCK_BY_NUMBER, OFFSET, PLACE_BY_NUMBER)
 _ARROW = b"ARROW:schema"  # pyarrow's own note, which it makes anew
 
 
+class Leaf(NamedTuple):
+    """How a file stores a simple column, or one in another."""
+
+    path: str
+    physical: str
+    logical: str
+    length: int
+    definition: int
+    repetition: int
+
+
 class Form(NamedTuple):
     """How a file stores its columns, but for the clock. Files of one form can be put together."""
 
     arrow: pa.Schema
-    leaves: tuple[tuple[Any, ...], ...]
+    leaves: tuple[Leaf, ...]
     notes: tuple[tuple[bytes, bytes], ...]
     codec: str
 
@@ -36,18 +47,18 @@ def form_of(file: pq.ParquetFile) -> Form:
     )
 
 
-def _leaves(schema: pq.ParquetSchema) -> tuple[tuple[Any, ...], ...]:
+def _leaves(schema: pq.ParquetSchema) -> tuple[Leaf, ...]:
     columns = [schema.column(i) for i in range(len(schema))]
     return tuple(
-        (c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level,
-         c.max_repetition_level)
+        Leaf(c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level,
+             c.max_repetition_level)
         for c in columns if c.path not in _ADDED
     )  # fmt: skip
 
 
-def options(form: Form) -> dict[str, Any]:
+def options(form: Form) -> dict[str, str | bool]:
     """Return how pyarrow is to write a form, so that it stays what it is."""
-    kinds = {(leaf[1], leaf[2].partition("(")[0]) for leaf in form.leaves}
+    kinds = {(leaf.physical, leaf.logical.partition("(")[0]) for leaf in form.leaves}
     return {
         "compression": "none" if form.codec == "uncompressed" else form.codec,
         "use_deprecated_int96_timestamps": any(kind == "INT96" for kind, _ in kinds),
@@ -90,10 +101,10 @@ def of_both(one: Form, other: Form) -> Form | None:
     return one._replace(arrow=pa.schema([field for field, _ in whole.values()]), leaves=leaves)
 
 
-def _columns(form: Form) -> dict[str, tuple[pa.Field, list[tuple[Any, ...]]]]:
-    leaves: dict[str, list[tuple[Any, ...]]] = {}
+def _columns(form: Form) -> dict[str, tuple[pa.Field, list[Leaf]]]:
+    leaves: dict[str, list[Leaf]] = {}
     for leaf in form.leaves:
-        leaves.setdefault(leaf[0].partition(".")[0], []).append(leaf)
+        leaves.setdefault(leaf.path.partition(".")[0], []).append(leaf)
     return {field.name: (field, leaves.get(field.name, [])) for field in form.arrow}
 
 

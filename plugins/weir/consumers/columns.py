@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from weir.consumers.outputs import Output
 from weir.errors import InvalidInput
-from weir.model.schema import VOID, Field, check_field, show
+from weir.model.schema import VOID, Field, Kind, check_field, show
 from weir.queries.reader_groups.outputs.tables import Column
 
 # For each type, in Spark's JSON form, the types of Postgres that keep all its values unchanged.
@@ -104,12 +104,12 @@ def matched(
     return found
 
 
-def _fits(kind: str | Field, column: Column) -> bool:
+def _fits(kind: Kind, column: Column) -> bool:
     if kind == VOID:  # it has no values
         return True
     name = kind if isinstance(kind, str) else kind["type"]
     if column.is_enum:
-        return bool(name == "string")
+        return name == "string"
     scale = int(name.rstrip(")").rpartition(",")[2]) if name.startswith("decimal(") else 0
     if column.scale is not None and scale > column.scale:
         return False  # Postgres would round the value
@@ -176,6 +176,6 @@ def columns_of_folders(output: Output, given: Sequence[Field]) -> str:
     )
 
 
-def sql_type(kind: str | Field) -> str:
+def sql_type(kind: Kind) -> str:
     """Return a type as SQL of Spark calls it, if it has no others in it."""
     return _SQL.get(kind, kind) if isinstance(kind, str) else show(kind)

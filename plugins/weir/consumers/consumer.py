@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NotRequired, TypedDict
+from typing import Generic, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -302,7 +302,7 @@ def check_parameters(function: Callable[..., object], parameters: Mapping[str, o
         ) from None
 
 
-def _unknown(batch: OpenBatch[Any], error: Exception) -> str:
+def _unknown(batch: OpenBatch[Frame], error: Exception) -> str:
     """Return an explanation for a column that was not found, or nothing."""
     if not batch.without_columns or type(error).__name__ != "AnalysisException":
         return ""

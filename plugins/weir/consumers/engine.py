@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
 from weir.errors import InvalidInput, WeirError
@@ -19,7 +20,6 @@ from weir.kernel.folder_files import Folder, FolderFile
 from weir.model.schema import Field
 from weir.queries.reader_groups.outputs.tables import Column
 
-ENGINES = ("spark", "pyarrow")
 Frame = TypeVar("Frame")
 
 
@@ -130,7 +130,7 @@ class Engine(Protocol[Frame]):
     def merged(self, streams: Sequence[Slices], columns: Sequence[str] | None) -> Frame:
         """Return the events of several streams in write order, with `_stream` and their places."""
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: object) -> Adjuncts[Frame]:
+    def adjuncts(self, pins: Mapping[str, Pin], manager: AdjunctStoreManager) -> Adjuncts[Frame]:
         """Return the tables of a batch's stores."""
 
     def build_version(self, store: str, cut: Cut, clock: int) -> AdjunctVersion:

@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from weir.reader_groups.batches.lifecycle import Function
 
@@ -36,9 +35,9 @@ def source_file(function: Callable[..., object]) -> str:
         return ""
 
 
-def _own(function: Callable[..., object]) -> Any:
+def _own(function: Callable[..., object]) -> type | Callable[..., object]:
     """Return what a partial function, a decorated one or an object calls."""
-    own: Any = function
+    own = function
     while isinstance(own, functools.partial):
         own = own.func
     own = inspect.unwrap(own)

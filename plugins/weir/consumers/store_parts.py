@@ -18,7 +18,7 @@ from weir.kernel.transforms import Computation, condition_over
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.declared_columns import declared_columns
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, new_field, show, stored_name, without_metadata
+from weir.model.schema import Field, Kind, Struct, new_field, show, stored_name, without_metadata
 from weir.model.transform_nodes import Column
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
 
@@ -32,7 +32,7 @@ class Part:
     in Spark's JSON form; `arrow`: the same for pyarrow. `as_text`: whether they become texts."""
 
     what: str
-    type: str | Field
+    type: Kind
     arrow: pa.DataType
     columns: Mapping[str, Computation] = field(default_factory=dict)
     function: str = ""
@@ -59,7 +59,7 @@ class Parts:
     @property
     def fields(self) -> list[Field]:
         """The columns of a version; those of whole events with their names in files."""
-        key = {**new_field(KEY, self.key.type), "nullable": False}
+        key: Field = {**new_field(KEY, self.key.type), "nullable": False}
         if self.value is None:
             of_events = without_metadata(list(self.events))
             values = [new_field(one["name"], one["type"]) for one in of_events]
@@ -71,7 +71,7 @@ class Parts:
         return [key, *(kind["fields"] if is_struct(kind) else [new_field("value", kind)])]
 
 
-def is_struct(kind: str | Field) -> TypeGuard[Field]:
+def is_struct(kind: Kind) -> TypeGuard[Struct]:
     """Return whether a value of this type has columns of its own."""
     return isinstance(kind, dict) and kind["type"] == "struct"
 
@@ -172,20 +172,19 @@ def _value(
     return Part(shown, {"type": "struct", "fields": types}, pa.struct(columns), found)
 
 
-def _of_function(what: str, function: str, kind: str | Field) -> Part:
+def _of_function(what: str, function: str, kind: Kind) -> Part:
     return Part(what, kind, arrow_type(kind), function=function)
 
 
-def _type(found: Computation, fields: Sequence[Field]) -> str | Field:
+def _type(found: Computation, fields: Sequence[Field]) -> Kind:
     """Return the type of what is computed: of a column or a field of one, the type that it has,
     which pyarrow may not tell."""
     node = found.transform.node
-    kind: str | Field = found.kind
     if not isinstance(node, Column):
-        return kind
-    kind = {"type": "struct", "fields": without_metadata(list(fields))}
+        return found.kind
+    kind: Kind = {"type": "struct", "fields": without_metadata(list(fields))}
     for name in node.path:
-        assert isinstance(kind, dict), node.path
+        assert is_struct(kind), node.path
         within = {one["name"].lower(): one["type"] for one in reversed(kind["fields"])}
         kind = within[name.lower()]
     return kind

@@ -25,7 +25,7 @@ from weir.controller.epochs import next_epoch
 from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import announce, waiting
 from weir.controller.streams import dropped_columns, next_schema, schema_of
-from weir.controller.transactions import Committed, held_by_another, result_of
+from weir.controller.transactions import Committed, has, held_by_another, result_of
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.kernel.attempt import Staged
@@ -152,7 +152,7 @@ class _Commits:
                     announce(self._connection, staged)
                     return None
                 why = f"transaction {staged.attempt.transaction_number} began before a scale"
-                self._start_roll(found.epoch, why)
+                self._start_roll(has(found.epoch), why)
         return _committed(staged, found, ready=self._ready, rolled=self._rolling is not None)
 
     def end_roll(self) -> None:
@@ -239,7 +239,7 @@ def _asked_for(staged: Staged, found: sql.CommitAppend, asked: set[object]) -> S
         )
     asked.add(what)
     if found.outcome == "outside":
-        return staged.outside(found.not_before, found.not_after)
+        return staged.outside(found.not_before, has(found.not_after))
     if found.outcome == "late" and found.complete_until is not None:
         return staged.recounted(found.complete_until)
     return staged
@@ -346,7 +346,7 @@ def _committed(staged: Staged, found: sql.CommitAppend, *, ready: bool, rolled: 
             "not commit it; try again (Weir will delete what this attempt wrote).",
         )
     if found.outcome == "held":
-        raise held_by_another(name, found.held)
+        raise held_by_another(name, has(found.held))
     if found.outcome == "erased":
         raise Fenced(
             "attempt_fenced",

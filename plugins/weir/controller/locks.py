@@ -8,7 +8,7 @@ lock its parent FOR UPDATE would deadlock. After locking, read again what you re
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -45,6 +45,9 @@ class LockedStream(StreamRow):
     """The row of a stream, locked until the end of the transaction."""
 
 
+S = TypeVar("S", bound=StreamRow)
+
+
 def lock_streams(
     connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> list[LockedStream]:
@@ -63,7 +66,7 @@ def locked(
 ) -> list[LockedStream]:
     """Return streams whose rows are locked. Raises NotFound naming the first one that is not there,
     of those that were given by name or by id."""
-    found = [LockedStream(**_fields(row)) for row in rows]
+    found = [_made(LockedStream, row) for row in rows]
     missing = [n for n in names if n not in {s.name for s in found}]
     if missing:
         raise no_such_stream(missing[0])
@@ -87,15 +90,14 @@ def read_stream(connection: Connection, name: StreamName) -> StreamRow:
     row = sql.read_stream(connection, scope=name.scope, name=name.name)
     if row is None:
         raise no_such_stream(name)
-    return StreamRow(**_fields(row))
+    return _made(StreamRow, row)
 
 
-def _fields(row: sql.StreamColumns) -> dict[str, Any]:
+def _made(kind: type[S], row: sql.StreamColumns) -> S:
     given = row._asdict()
-    settings = columns.taken(Configuration, given)
-    configuration = Configuration(**{**settings, "tags": tuple(row.tags)})
+    configuration = columns.taken(Configuration, given)
     name = StreamName(given.pop("scope"), given.pop("name"))
-    return {"name": name, "configuration": configuration, **given}
+    return kind(name=name, configuration=configuration, **given)
 
 
 def no_such_stream(name: StreamName) -> NotFound:

@@ -17,7 +17,7 @@ def merged_columns(streams: Sequence[Slices], columns: Sequence[str] | None) -> 
     known = [one for one in streams if one.fields]
     of_stream = {one.name: {f["name"].lower(): f for f in one.fields} for one in known}
     first = [f for one in known[:1] for f in one.fields]
-    found = []
+    found = list[Field]()
     for name in [f["name"] for f in first] if columns is None else columns:
         having = {s: one[name.lower()] for s, one in of_stream.items() if name.lower() in one}
         types = {show(field["type"]): s for s, field in having.items()}
@@ -55,11 +55,10 @@ def own_columns(merged: Sequence[Field], read: Slices) -> list[Field]:
     own = {field["name"].lower(): field for field in read.fields}
     found = []
     for field in merged:
-        plain = {name: value for name, value in field.items() if name not in ("stored", "default")}
         mine = own.get(field["name"].lower())
-        if mine is None:
-            found.append({**plain, "stored": ""})
-            continue
-        default = {"default": mine["default"]} if "default" in mine else {}
-        found.append({**plain, "stored": stored_name(mine), **default})
+        one: Field = {**field, "stored": "" if mine is None else stored_name(mine)}
+        one.pop("default", None)
+        if mine and "default" in mine:
+            one["default"] = mine["default"]
+        found.append(one)
     return found

@@ -11,10 +11,11 @@ from weir.front_ends import do
 from weir.kernel.attempt import Attempt
 from weir.kernel.rejected import BAD_ROW, FAULT, MISSING_KEY
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import new_field
 from weir.model.stream_configuration import Configuration
 
 FIELDS = [
-    {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    new_field(name, kind)
     for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),
                        ("reason", "string"), *((name, "string") for name in FAULT)]
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
 from sqlalchemy import Connection
 
@@ -31,6 +31,7 @@ from weir.queries.controller.commit import CommitAppend
 from weir.warehouse.paths import attempt_folder
 
 log = logging.getLogger("weir.transactions")
+T = TypeVar("T")
 
 
 class InputFile(NamedTuple):
@@ -119,10 +120,17 @@ class Committed:
         return cast(CommittedReport, found)
 
 
+def has(value: T | None) -> T:
+    """Return what the outcome of a statement has, and others may lack."""
+    assert value is not None
+    return value
+
+
 def result_of(stream: StreamName, number: int, found: sql.BeginAppend | CommitAppend) -> Committed:
     """Return what the database says of a committed transaction."""
     return Committed(
-        str(stream), number, found.clock, found.events, found.rejected, found.bytes, found.files,
+        str(stream), number, has(found.clock), has(found.events), has(found.rejected),
+        has(found.bytes), has(found.files),
         min_event_time=found.min_event_time, max_event_time=found.max_event_time,
         untimed=found.untimed, late=found.late, complete_until=found.complete_until,
     )  # fmt: skip
@@ -182,12 +190,13 @@ def begin(
     if found.outcome == "no event time":
         raise no_event_time(name)
     if found.outcome == "open":
-        segments = zip(found.ids, found.lows, found.highs, strict=True)
+        segments = zip(has(found.ids), has(found.lows), has(found.highs), strict=True)
         return Attempt(
-            found.stream_id, name, found.transaction_number, found.attempt,
-            tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
-            found.on_bad_rows, found.schema_version, found.fields, found.event_time,
-            found.complete_until, stated, found.on_new_column, tuple(found.dropped or ()),
+            has(found.stream_id), name, has(found.transaction_number), has(found.attempt),
+            tuple(Segment(*one) for one in segments), has(found.routing_key),
+            has(found.on_missing_key), has(found.on_bad_rows), has(found.schema_version),
+            found.fields, found.event_time, found.complete_until, stated,
+            has(found.on_new_column), tuple(found.dropped or ()),
             ErasedKeys.of(found.erased_salt, found.erased_hashes),
         )  # fmt: skip
     if found.outcome == "committed":
@@ -196,7 +205,7 @@ def begin(
                 state_completeness(database, name, writer_id, stated)
             except (Conflict, InvalidInput, NotFound) as error:
                 log.warning("%s", error.sentence)
-        return replace(result_of(name, found.transaction_number, found), repeated=True)
+        return replace(result_of(name, has(found.transaction_number), found), repeated=True)
     if found.outcome == "no stream":
         raise no_such_stream(name)
     if found.outcome == "other input":
@@ -207,7 +216,7 @@ def begin(
             f"append changed data under new file names, or {give(allow_repeated_files=True)}.",
         )
     if found.outcome == "held":
-        raise held_by_another(name, found.held)
+        raise held_by_another(name, has(found.held))
     raise not_active(name, found.outcome)
 
 

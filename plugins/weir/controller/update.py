@@ -18,7 +18,7 @@ from weir.database.requests import Request
 from weir.model.column_changes import NOTHING, ColumnChanges, followed
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
-from weir.model.schema import Field, show
+from weir.model.schema import Field, Kind, show
 from weir.model.stream_configuration import Configuration
 from weir.queries.controller import epochs
 from weir.queries.controller import update as sql
@@ -132,7 +132,7 @@ def update_stream(
 
 def _change_columns(
     connection: Connection, stream: LockedStream, wanted: ColumnChanges
-) -> tuple[list[str], dict[str, object]]:
+) -> tuple[list[str], dict[str, Kind]]:
     """Make the next version of the schema. Return all columns, with their types, and the types of
     those that there were."""
     schema, dropped = schema_of(connection, stream), dropped_columns(connection, stream)

@@ -5,7 +5,6 @@ takes longer than running most statements.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 
 def as_sent(given: object) -> object:
@@ -16,13 +15,13 @@ def as_sent(given: object) -> object:
     return given
 
 
-def _literal(values: Sequence[Any]) -> str:
+def _literal(values: Sequence[object]) -> str:
     if {*map(type, values)} == {int}:  # most lists, and the long ones
         return "{" + repr([*values])[1:-1] + "}"
     return "{" + ",".join(map(_element, values)) + "}"
 
 
-def _element(value: int | float | str | None) -> str:
+def _element(value: object) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return "NULL" if value is None else str(value)

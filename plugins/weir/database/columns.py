@@ -1,30 +1,21 @@
-"""SQL for the columns that the fields of a dataclass name: so that each setting is written once."""
+"""The columns that the fields of a dataclass name: so that each setting is written once."""
 
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+D = TypeVar("D", bound="DataclassInstance")
 
 
-def names(described: type) -> str:
-    """Return the columns: `a, b`."""
-    return ", ".join(one.name for one in fields(described))
+def taken(described: type[D], row: dict[str, Any]) -> D:
+    """Take the columns out of a row, and return what they say; an array becomes a tuple."""
+    found = {one.name: row.pop(one.name) for one in fields(described)}
+    return described(**{n: tuple(v) if isinstance(v, list) else v for n, v in found.items()})
 
 
-def values(described: type) -> str:
-    """Return a bound parameter for each column: `:a, :b`."""
-    return ", ".join(f":{one.name}" for one in fields(described))
-
-
-def assignments(described: type) -> str:
-    """Return what follows SET in an update of all columns: `a = :a, b = :b`."""
-    return ", ".join(f"{one.name} = :{one.name}" for one in fields(described))
-
-
-def taken(described: type, row: dict[str, Any]) -> dict[str, Any]:
-    """Take the columns out of a row, and return them."""
-    return {one.name: row.pop(one.name) for one in fields(described)}
-
-
-def parameters(value: Any) -> dict[str, Any]:
+def parameters(value: "DataclassInstance") -> dict[str, Any]:
     """Return the values of these bound parameters; a tuple is sent as an array."""
     given = asdict(value)
     return {n: list(one) if isinstance(one, tuple) else one for n, one in given.items()}

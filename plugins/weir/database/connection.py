@@ -12,7 +12,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, TypeVar
 
 import psycopg2
@@ -91,7 +91,7 @@ class Database:
         self._alone = QueuePool(
             self._connect_alone, pool_size=pool_size, use_lifo=True, reset_on_return=None
         )
-        self.cursor_alone: type[Any] = NamedTupleCursor
+        self.cursor_alone: type[psycopg2.extensions.cursor] = NamedTupleCursor
 
     @classmethod
     def of(cls, settings: Settings) -> "Database":
@@ -108,7 +108,7 @@ class Database:
             pooler=settings.pooler,
         )
 
-    def _connect(self) -> Any:
+    def _connect(self) -> psycopg2.extensions.connection:
         connection = session.connect(
             self._dsn,
             **({} if self._pooler else {"options": session.OPTIONS}),
@@ -124,7 +124,7 @@ class Database:
         self._connected = True
         return connection
 
-    def _connect_alone(self) -> Any:
+    def _connect_alone(self) -> psycopg2.extensions.connection:
         connection = self._connect()
         connection.autocommit = True
         return connection
@@ -169,7 +169,7 @@ class Database:
 
         return self.transaction(seeing)
 
-    def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
+    def statement(self, statement: TextClause, given: Mapping[str, object]) -> Any:
         """Run one statement as a transaction of its own and return its one row.
 
         Runs again and raises like `transaction`. Postgres releases the statement's locks without
@@ -200,7 +200,7 @@ class Database:
             )
 
     @contextlib.contextmanager
-    def _cursor_alone(self, statement: str) -> Iterator[Any]:
+    def _cursor_alone(self, statement: str) -> Iterator[psycopg2.extensions.cursor]:
         """Give a cursor for a statement that is a transaction of its own. Raises DBAPIError, as
         SQLAlchemy does, and never uses the connection of an error again.
         """

@@ -6,13 +6,13 @@ without the number of the try (semantics 4.2).
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from sqlalchemy import Connection
 
-from weir.errors import Conflict
+from weir.errors import Conflict, NotFound
 from weir.queries.database import requests as sql
 
 R = TypeVar("R", bound=Mapping[str, object])  # what the operation returns, as JSON
@@ -51,6 +51,20 @@ class Request(Generic[R]):
                 f"{self.object} with other arguments; use another request id.",
             )
         return cast(R, row.result)
+
+    def deleted(
+        self, connection: Connection, work: Callable[[Connection], R], *, dry_run: bool
+    ) -> R:
+        """Call `work`, which locks an object, deletes it and records that, unless that was done: of
+        what is deleted there is no row to lock. Raises NotFound if it is deleted otherwise."""
+        if not dry_run and (before := self.result(connection)) is not None:
+            return before
+        try:
+            return work(connection)
+        except NotFound:  # another try of this request may have deleted it meanwhile
+            if (before := self.result(connection)) is None:
+                raise
+            return before
 
     def done(self, connection: Connection, result: R) -> R:
         """Record the result in the transaction of the change itself, and return it."""

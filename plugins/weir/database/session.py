@@ -2,10 +2,10 @@
 database, a server, a service or the environment is set to."""
 
 import os
-from typing import Any
 
 import psycopg2
 from sqlalchemy import Connection
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from weir.errors import InvalidInput
 
@@ -88,7 +88,9 @@ def lend(connection: Connection) -> None:
     connection.info[_LENT] = True
 
 
-def forget(connection: Any, record: Any, _: object) -> None:
+def forget(
+    connection: psycopg2.extensions.connection, record: ConnectionPoolEntry, _: object
+) -> None:
     """Bring the session of a connection that was lent back to its beginning, before others use it.
     One that does not come back is closed. For the pool, when it gets a connection back."""
     if not record.info.pop(_LENT, False):
@@ -103,13 +105,15 @@ def forget(connection: Any, record: Any, _: object) -> None:
         connection.close()
 
 
-def close(connection: Any, record: Any, _: object) -> None:
+def close(
+    connection: psycopg2.extensions.connection, record: ConnectionPoolEntry, _: object
+) -> None:
     """Close a connection that was lent. A pooler would give what it is told to another session."""
     if record.info.pop(_LENT, False):
         connection.close()
 
 
-def check(connection: Any) -> None:
+def check(connection: psycopg2.extensions.connection) -> None:
     """Check that the pooler's login has the settings of a session. Raises InvalidInput."""
     cursor = connection.cursor()
     cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in SESSION))

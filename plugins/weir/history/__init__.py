@@ -1,1 +1,1 @@
-"""Keep the past: runs of jobs, lineage (which run made which events), streams over time."""
+"""Keep the past: runs of jobs, and lineage: which run made which events."""

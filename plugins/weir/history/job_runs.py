@@ -6,8 +6,9 @@ service.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -119,7 +120,7 @@ def record_not_begun(
     connection: Connection,
     run: RunId,
     job: str,
-    arguments: dict[str, Any],
+    arguments: Mapping[str, object],
     error: str,
     retryable: bool,
 ) -> None:
@@ -146,7 +147,7 @@ def record_end(
     run: RunId,
     state: str,
     *,
-    report: dict[str, Any] | None = None,
+    report: Mapping[str, object] | None = None,
     sentence: str = "",
     error: str | None = None,
     retryable: bool | None = None,

@@ -110,7 +110,7 @@ class _Crossings:
 def looked_at(csv: Csv, pieces: list[Piece], run: Run) -> tuple[list[Piece], list[Looked]]:
     """Look at each row. Return the pieces with the numbers of their rows, and what was found.
     Raises InvalidInput that names what can't be read."""
-    found: list[Looked] = run(_Looks(csv), pieces)
+    found = run(_Looks(csv), pieces)
     irregular = {piece.file for piece, one in zip(pieces, found, strict=True) if not one.regular}
     if irregular:
         again = [

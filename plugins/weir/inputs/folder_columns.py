@@ -15,7 +15,7 @@ from weir.inputs.rows import Piece, Values
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import value
 from weir.model.names import shortened
-from weir.model.schema import SEQ, VOID, Field, new_field, show
+from weir.model.schema import SEQ, VOID, Field, Kind, new_field, show
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _NUMBER = re.compile(r"([+-]?)0*([0-9].*)", re.DOTALL)
@@ -109,7 +109,7 @@ def _named(fields: Sequence[Field], name: str) -> Field | None:
     return next((one for one in fields if one["name"].lower() == name.lower()), None)
 
 
-def _values(name: str, texts: Sequence[str | None], kind: Any) -> pa.Array:
+def _values(name: str, texts: Sequence[str | None], kind: Kind) -> pa.Array:
     """Return the values of texts that stand in the names of folders. They may be written in other
     ways than values of files are: `month=01`."""
     plain = [text if text is None else _plain(text, show(kind)) for text in texts]

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.inputs.json_reader import Number
+from weir.inputs.json_reader import Json, Number
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import matches, value
-from weir.model.schema import DEEPEST, VOID, new_field
+from weir.model.schema import DEEPEST, VOID, Kind, list_of, new_field
 
 # What values are: an empty text shows no type beside others. A number that is WHOLE fits a long, a
 # LONGER one does not; LOST are those that a double does not keep.
@@ -46,7 +46,7 @@ class Shape:
         return Shape(self.kinds | other.kinds, digits, fields, element)
 
 
-def shape_of(values: Sequence[Any], depth: int = 0) -> Shape:
+def shape_of(values: Sequence[Json], depth: int = 0) -> Shape:
     """Return what values show."""
     if depth > DEEPEST + 1:  # which no column may be
         return Shape(frozenset({TEXT}))
@@ -75,7 +75,7 @@ def shape_of(values: Sequence[Any], depth: int = 0) -> Shape:
     return Shape(frozenset(kinds), digits, fields, element)
 
 
-def columns_of(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Sequence[Any]]:
+def columns_of(rows: Sequence[dict[str, Json]], names: Sequence[str]) -> dict[str, Sequence[Json]]:
     """Return the values of objects by their names, null where an object lacks one."""
     if len(names) > 1 and min(map(len, rows), default=0) >= len(names):
         try:  # mostly, and in a third of the time
@@ -110,7 +110,7 @@ def _numbers(texts: Iterable[str]) -> tuple[set[str], int]:
     return kinds | {LONGER}, pc.max(pc.binary_length(pc.utf8_ltrim(longer, "-"))).as_py()
 
 
-def kind_of(shape: Shape, double: str = "double") -> Any:
+def kind_of(shape: Shape, double: str = "double") -> Kind | None:
     """Return the type that keeps the values of a place; None if they are objects without a field.
     `double`: the type that doubles get."""
     kinds = shape.kinds - {EMPTY}
@@ -120,9 +120,7 @@ def kind_of(shape: Shape, double: str = "double") -> Any:
         return {"type": "struct", "fields": fields} if fields else None
     if kinds == {LIST}:
         element = kind_of(shape.element or Shape(), double)
-        if element is None:
-            return None
-        return {"type": "array", "elementType": element, "containsNull": True}
+        return None if element is None else list_of(element)
     if kinds == {TRUTH}:
         return "boolean"
     if not kinds or not kinds <= _NUMBERS:
@@ -134,7 +132,7 @@ def kind_of(shape: Shape, double: str = "double") -> Any:
     return "long"
 
 
-def column_kind(shape: Shape) -> tuple[Any, str]:
+def column_kind(shape: Shape) -> tuple[Kind | None, str]:
     """Return the type of a column and why it has no narrower one; `VOID` if all its values are
     null, None if they are objects without a field. If a double does not keep a number, all doubles
     of the column become texts."""

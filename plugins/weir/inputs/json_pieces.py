@@ -67,7 +67,7 @@ def pieces_of(files: Json, sizes: Sequence[int], most: int) -> list[Piece]:
 def looked_at(files: Json, pieces: Sequence[Piece], run: Run) -> tuple[list[Piece], list[Looked]]:
     """Look at each line. Return the pieces with the numbers of their rows, and what was found in
     each. Raises InvalidInput for a file that is no lines."""
-    found: list[Looked] = run(_Looks(files), pieces)
+    found = run(_Looks(files), pieces)
     return numbered(pieces, [one.rows for one in found]), found
 
 

@@ -7,9 +7,9 @@ it can't be read is malformed as a whole: the line, or the value among several w
 import gc
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 from weir.kernel.texts import quoted
 
@@ -28,6 +28,9 @@ class Number(str):
     __slots__ = ()
 
 
+Json: TypeAlias = bool | str | list["Json"] | dict[str, "Json"] | None  # numbers are `Number`
+
+
 class _Unfit(ValueError):
     """An object has a name twice, or an empty one. `name`: the one that it has twice."""
 
@@ -43,7 +46,7 @@ class Objects:
     texts; `twice`: a name that an object has twice; `longest`: bytes of the longest line;
     `example`: the first line that is not blank."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Json]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
@@ -53,7 +56,7 @@ class Objects:
     longest: int = 0
     example: str = ""
 
-    def add(self, text: str, values: list[dict[str, Any]] | None) -> None:
+    def add(self, text: str, values: list[dict[str, Json]] | None) -> None:
         """Add what a text has; None: it is malformed."""
         first = self.count
         if values is None:
@@ -112,7 +115,7 @@ def _read(text: bytes, found: Objects) -> Objects:
     return found
 
 
-def written(value: Any) -> str:
+def written(value: Json) -> str:
     """Return a value as json without blanks, its numbers as they are written."""
     if isinstance(value, Number):
         return str(value)
@@ -157,7 +160,7 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[begin:]
 
 
-def _values(found: Objects, text: str) -> list[dict[str, Any]] | None:
+def _values(found: Objects, text: str) -> list[dict[str, Json]] | None:
     """Return the objects of a text: of a list, or with commas between them; None if there is
     anything else."""
     whole = text.strip(_BLANKS)
@@ -171,15 +174,14 @@ def _values(found: Objects, text: str) -> list[dict[str, Any]] | None:
         return None
     except (ValueError, StopIteration):
         return None
-    if end < len(whole) or not all(type(one) is dict for one in values):
+    assert isinstance(values, list), whole
+    objects = [one for one in values if type(one) is dict]
+    if end < len(whole) or len(objects) < len(values):
         return None
-    if _may_have_halves(values) and _SURROGATE.search(written(values)):
-        return None
-    objects: list[dict[str, Any]] = values
-    return objects
+    return None if _may_have_halves(values) and _SURROGATE.search(written(values)) else objects
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -189,13 +191,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_decoder: Any = json.JSONDecoder(
+_scan: Callable[[str, int], tuple[Json, int]] = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=Number, parse_int=Number, parse_constant=Number
-)
-_scan = _decoder.scan_once
+).scan_once  # type: ignore[attr-defined]  # its method, which the types of Python lack
 
 
-def _may_have_halves(value: Any) -> bool:
+def _may_have_halves(value: Json) -> bool:
     """Return whether a text may have half a character, which Python shows by its number."""
     return "\\ud" in repr(value)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from weir.inputs.rows import Bad, Run, marks_of, ranks_of, with_bad
 from weir.inputs.text_guess import Guess, field_of, lines_of
 from weir.kernel.rejected import MALFORMED
 from weir.model.names import check_user_columns
-from weir.model.schema import SEQ, VOID, Field, plain, show, simple_types
+from weir.model.schema import SEQ, VOID, Field, Kind, parts_of, plain, show, simple_types
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def json_values(
     pieces, looked = looked_at(files, pieces, run)
     whole = sum(looked, Looked())
     types = {one["name"]: one for one in known or []}
-    found, why = dict[str, Any](), dict[str, str]()
+    found, why = dict[str, Kind | None](), dict[str, str]()
     for name in sorted(whole.shape.fields):
         kind, reason = column_kind(whole.shape.fields[name])
         if kind is not None or name in types:
@@ -68,12 +67,12 @@ def json_values(
     if not found and known is None:
         raise _nothing_found(inputs, pieces, looked, whole)
     check_user_columns(list(found))
-    new = [name for name in found if name not in types]
+    new = {name: kind for name, kind in found.items() if kind is not None and name not in types}
     for line in lines_of(
-        {n: Guess(None if found[n] == VOID else show(found[n]), why[n]) for n in new}
+        {n: Guess(None if kind == VOID else show(kind), why[n]) for n, kind in new.items()}
     ):
         say(line)
-    fields = [types.get(n) or field_of(n, found[n]) for n in found or types]
+    fields = [types.get(n) or field_of(n, new[n]) for n in found or types]
     closed = iter(plain([one for one in fields if one["type"] != VOID]))
     fields = [one if one["type"] == VOID else next(closed) for one in fields]
     for one in fields:
@@ -99,22 +98,18 @@ def _check_type(one: Field) -> None:
         )
 
 
-def _has_other_keys(kind: Any) -> bool:
+def _has_other_keys(kind: Kind) -> bool:
     """Return whether a type has a map whose keys are no texts."""
-    if isinstance(kind, str):
-        return False
-    if kind["type"] == "struct":
-        return any(_has_other_keys(one["type"]) for one in kind["fields"])
-    if kind["type"] == "map" and kind["keyType"] != "string":
+    if not isinstance(kind, str) and kind["type"] == "map" and kind["keyType"] != "string":
         return True
-    return _has_other_keys(kind["elementType" if kind["type"] == "array" else "valueType"])
+    return any(map(_has_other_keys, parts_of(kind)))
 
 
-def _gained(known: Any, found: Any, path: str) -> list[str]:
+def _gained(known: Kind, found: Kind | None, path: str) -> list[str]:
     """Return the fields of objects, at any depth, that are in `found` but not in `known`."""
-    if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
+    if found is None or isinstance(known, str) or isinstance(found, str):
         return []
-    if known["type"] == "struct":
+    if known["type"] == "struct" and found["type"] == "struct":
         parts = {field["name"]: field["type"] for field in known["fields"]}
         paths = []
         for field in found["fields"]:
@@ -122,7 +117,7 @@ def _gained(known: Any, found: Any, path: str) -> list[str]:
             below = f"{path}.{name}"
             paths += _gained(parts[name], field["type"], below) if name in parts else [below]
         return paths
-    if known["type"] == "array":
+    if known["type"] == "array" and found["type"] == "array":
         return _gained(known["elementType"], found["elementType"], f"{path}[]")
     return []
 

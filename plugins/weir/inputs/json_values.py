@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.inputs.json_guess import columns_of
-from weir.inputs.json_reader import Number, written
+from weir.inputs.json_reader import Json, Number, written
 from weir.kernel.schema import arrow_type
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_values import INTEGERS, value
-from weir.model.schema import VOID, Field, show
+from weir.model.schema import VOID, Field, Kind, Struct, show
 
 # Texts that a double may be, beside numbers.
 _SPECIAL = re.compile(r"NaN|[+-]?(?:INF|Infinity)")
@@ -35,7 +35,7 @@ class Reading:
     closed: frozenset[str]
 
     def columns(
-        self, rows: Sequence[dict[str, Any]], fields: Sequence[Field]
+        self, rows: Sequence[dict[str, Json]], fields: Sequence[Field]
     ) -> tuple[list[pa.Array], Faults]:
         """Return the values of objects in the types of columns, and the first fault of each
         object."""
@@ -49,7 +49,7 @@ class Reading:
         return columns, faults
 
     def _values(
-        self, values: Sequence[Any], kind: Any, path: str, closed: bool
+        self, values: Sequence[Any], kind: Kind, path: str, closed: bool
     ) -> tuple[pa.Array, Faults]:
         if isinstance(kind, str):
             return self._simple(values, kind, path)
@@ -63,7 +63,7 @@ class Reading:
             values = [None if row in faults else one for row, one in enumerate(values)]
         if kind["type"] == "struct":
             return self._structs(values, kind, path, closed, faults)
-        inner = kind["elementType" if kind["type"] == "array" else "valueType"]
+        inner = kind["elementType"] if kind["type"] == "array" else kind["valueType"]
         flat = list(chain.from_iterable(
             one.values() if type(one) is dict else one for one in values if one
         ))  # fmt: skip
@@ -85,7 +85,7 @@ class Reading:
         return pa.MapArray.from_arrays(starts, keys, items), faults
 
     def _structs(
-        self, values: Sequence[Any], kind: Any, path: str, closed: bool, faults: Faults
+        self, values: Sequence[Any], kind: Struct, path: str, closed: bool, faults: Faults
     ) -> tuple[pa.Array, Faults]:
         names = [one["name"] for one in kind["fields"]]
         there = columns_of([one or {} for one in values], names)
@@ -106,7 +106,7 @@ class Reading:
         missing = pa.array([one is None for one in values], pa.bool_())
         return pa.StructArray.from_arrays(parts, fields=fields, mask=missing), faults
 
-    def _simple(self, values: Sequence[Any], kind: str, path: str) -> tuple[pa.Array, Faults]:
+    def _simple(self, values: Sequence[Json], kind: str, path: str) -> tuple[pa.Array, Faults]:
         if kind == VOID:
             return pa.nulls(len(values)), {}
         types = set(map(type, values)) - {type(None)}
@@ -132,7 +132,7 @@ class Reading:
         }
 
 
-def _wanted(kind: str) -> tuple[type, Callable[[Any], bool]]:
+def _wanted(kind: str) -> tuple[type, Callable[[Json], bool]]:
     """Return as what json has values of a type, and a test for others that it takes."""
     if kind == "boolean":
         return bool, lambda one: False
@@ -142,6 +142,6 @@ def _wanted(kind: str) -> tuple[type, Callable[[Any], bool]]:
     return Number if number else str, lambda one: False
 
 
-def _text(one: Any) -> str | None:
+def _text(one: Json) -> str | None:
     """Return a value as a column of texts has it."""
     return one if one is None or isinstance(one, str) else written(one)

@@ -7,8 +7,9 @@ What is kept is only what Parquet itself defines, and by which calendar an old S
 
 import hashlib
 import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 from pyarrow import NativeFile
 
@@ -25,12 +26,14 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = (
 _NUMBERS = (4, 5, 6)
 # The fields that are kept, by the numbers of parquet.thrift, and their types; of a field that is a
 # struct, those of it. All others are skipped.
-_UNIT: dict[int, Any] = {1: {}, 2: {}, 3: {}}
-_LOGICAL: dict[int, Any] = {number: {} for number in range(1, 19)}
+Value: TypeAlias = bool | int | str | bytes | dict[int, "Value"]
+_Wanted: TypeAlias = type | Mapping[int, "_Wanted"]
+_UNIT: dict[int, _Wanted] = {1: {}, 2: {}, 3: {}}
+_LOGICAL: dict[int, _Wanted] = {number: {} for number in range(1, 19)}
 _LOGICAL |= {5: {1: int, 2: int}, 7: {1: bool, 2: _UNIT}, 8: {1: bool, 2: _UNIT}}
 _LOGICAL |= {10: {1: int, 2: bool}}
-_ELEMENT = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8), int), 4: str, 10: _LOGICAL}
-_CHUNK = {1: str, 3: {4: int, 7: int, 9: int, 11: int}, 8: {}, 9: bytes}
+_ELEMENT: dict[int, _Wanted] = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8), int), 4: str, 10: _LOGICAL}
+_CHUNK: dict[int, _Wanted] = {1: str, 3: {4: int, 7: int, 9: int, 11: int}, 8: {}, 9: bytes}
 _KEY_VALUE = {1: bytes, 2: bytes}
 # Types of Arrow that pyarrow would make of the columns. It does not find them under another name.
 _ARROWS, _HIDDEN = b"ARROW:schema", b"-RROW:schema"
@@ -50,7 +53,7 @@ class Encrypted(WrongFooter):
 class Footer:
     """What a footer says about the columns of a file."""
 
-    elements: list[dict[int, Any]] = field(default_factory=list)  # in depth-first order
+    elements: list[dict[int, Value]] = field(default_factory=list)  # in depth-first order
     codecs: set[int] = field(default_factory=set)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # rows, bytes, stored bytes
     digest: bytes = b""  # of its bytes
@@ -109,6 +112,12 @@ def footer_bytes(source: NativeFile) -> tuple[bytes, int]:
     return tail[-8 - length : -8], size - 8 - length
 
 
+def number_in(about: dict[int, Value], at: int) -> int:
+    """Return the number that something says in a field; 0 if it does not."""
+    found = about.get(at)
+    return found if isinstance(found, int) else 0
+
+
 class _Parser:
     """Reads the bytes of a footer once, from front to back. Every length is checked against the
     bytes that are left, so that no reader after this one meets a hostile one."""
@@ -142,7 +151,7 @@ class _Parser:
         rows = size = stored = 0
         for number, kind in self._fields():
             if number in (2, 3):
-                value = self._value(kind, int, 0)
+                value = self._whole(kind)
                 rows, size = (value, size) if number == 3 else (rows, value)
                 continue
             if (number, kind) != (1, _LIST):
@@ -154,25 +163,27 @@ class _Parser:
                     raise Encrypted("some of its columns are encrypted")
                 if 1 in chunk:
                     raise WrongFooter("its columns lie in other files")
-                stored += self._stored(about := chunk.get(3, {}))
-                if 4 in about:
-                    found.codecs.add(about[4])
+                about = chunk.get(3)
+                if isinstance(about, dict):
+                    stored += self._stored(about)
+                    found.codecs |= {number_in(about, 4)} if 4 in about else set()
         if rows < 0 or size < 0:
             raise WrongFooter(f"it has {rows:,} rows of {size:,} bytes")
         found.groups.append((rows, size, stored))
 
-    def _stored(self, about: dict[int, Any]) -> int:
+    def _stored(self, about: dict[int, Value]) -> int:
         """Return how many bytes of the file a column of a row group takes."""
-        length, start, first = (about.get(number, 0) for number in (7, 9, 11))
+        length, start, first = (number_in(about, number) for number in (7, 9, 11))
         start = first if 0 < first < start else start
         if length < 0 or start < 0 or start + length > self.begin:
             raise WrongFooter("some of its columns lie outside of it")
-        return int(length)
+        return length
 
     def _key_value(self, found: Footer) -> None:
         begin = self.at
         about = self._struct(_KEY_VALUE, 0)
-        name, value = about.get(1, b""), about.get(2, b"")
+        name, value = (about.get(number, b"") for number in (1, 2))
+        assert isinstance(value, bytes), value
         if name == _ARROWS:
             while (begin := self.data.find(_ARROWS, begin, self.at)) >= 0:
                 found.hidden.append(begin)
@@ -183,16 +194,15 @@ class _Parser:
         found.old_days |= name == _SPARK + b"legacyDateTime"
         found.old_int96 |= name == _SPARK + b"legacyINT96"
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Iterator[tuple[int, int]]:
         number = 0
         while head := self._byte():
             kind, step = head & 15, head >> 4
             number = number + step if step else self._signed()
             yield number, kind
-        return
 
-    def _struct(self, wanted: dict[int, Any], depth: int) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+    def _struct(self, wanted: Mapping[int, _Wanted], depth: int) -> dict[int, Value]:
+        found: dict[int, Value] = {}
         for number, kind in self._fields():
             if number not in wanted:
                 self._skip(kind, depth)
@@ -200,19 +210,22 @@ class _Parser:
                 found[number] = self._value(kind, wanted[number], depth)
         return found
 
-    def _value(self, kind: int, wanted: Any, depth: int) -> Any:
-        if isinstance(wanted, dict) and kind == _STRUCT:
+    def _value(self, kind: int, wanted: _Wanted, depth: int) -> Value:
+        if isinstance(wanted, Mapping) and kind == _STRUCT:
             return self._struct(wanted, depth + 1)
         if wanted is bool and kind in (_TRUE, _FALSE):
             return kind == _TRUE
-        if wanted is int and kind == _BYTE:
-            return self._byte()
-        if wanted is int and kind in _NUMBERS:
-            return self._signed()
+        if wanted is int:
+            return self._whole(kind)
         if wanted in (str, bytes) and kind == _BINARY:
             value = self._take(self._unsigned())
             return value.decode() if wanted is str else value
         raise WrongFooter(f"its footer has a value of type {kind} where none belongs")
+
+    def _whole(self, kind: int) -> int:
+        if kind != _BYTE and kind not in _NUMBERS:
+            raise WrongFooter(f"its footer has a value of type {kind} where none belongs")
+        return self._byte() if kind == _BYTE else self._signed()
 
     def _struct_list(self) -> int:
         count, kind = self._list()

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -91,27 +91,24 @@ class ParquetValues:
         schema, groups = metadata.schema, range(piece.first, piece.end)
         wide = [schema.column(i).physical_type == "INT96" for i in range(len(schema))]
         large = max((file.footer.groups[i][2] for i in groups), default=0) > _AT_ONCE
-        options: dict[str, Any] = {
-            "metadata": metadata, "arrow_extensions_enabled": False, "pre_buffer": not large,
-            "buffer_size": max(1 << 16, _AT_ONCE // len(wide)) if large else 0,
-            "page_checksum_verification": True,
-        }  # fmt: skip
         # Of times of 96 bits what is finer than a microsecond shows only in nanoseconds, which
         # have no room for all of their years.
         units = ("us", "ns") if any(wide) else ("us",)
-        reader, *finer = (
-            pq.ParquetFile(source, coerce_int96_timestamp_unit=unit, **options) for unit in units
-        )
+        opened = partial(
+            pq.ParquetFile, source, metadata=metadata, arrow_extensions_enabled=False,
+            page_checksum_verification=True, pre_buffer=not large,
+            buffer_size=max(1 << 16, _AT_ONCE // len(wide)) if large else 0,
+        )  # fmt: skip
+        reader, *finer = (opened(coerce_int96_timestamp_unit=unit) for unit in units)
         check_structure(path, file.columns, reader.schema_arrow)
         names = [schema.column(i).path for i, is_wide in enumerate(wide) if is_wide]
         row = piece.row
         for group in groups:
             rows, size, _ = file.footer.groups[group]
             most = max(1, min(_BATCH_ROWS, _BATCH * rows // max(1, size)))
-            how: dict[str, Any] = {"row_groups": [group], "batch_size": most}
-            again = finer[0].iter_batches(columns=names, **how) if finer else repeat(None)
+            again = finer[0].iter_batches(most, [group], names) if finer else repeat(None)
             end = row + rows
-            for found, fine in zip(reader.iter_batches(**how), again, strict=False):
+            for found, fine in zip(reader.iter_batches(most, [group]), again, strict=False):
                 numbers = np.arange(row, row + found.num_rows)
                 table = self._valued(found, file, fine)
                 yield table.append_column(SEQ, pa.array(ranks_of(piece.file, numbers)))

@@ -3,11 +3,20 @@ has no metadata of Spark's own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from weir.errors import InvalidInput
-from weir.inputs.parquet_footer import WrongFooter
-from weir.model.schema import DEEPEST, VOID, Field, new_field
+from weir.inputs.parquet_footer import Value, WrongFooter, number_in
+from weir.model.schema import (
+    DEEPEST,
+    VOID,
+    Field,
+    Kind,
+    list_of,
+    map_of,
+    new_field,
+    parts_of,
+    with_parts,
+)
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
 _REQUIRED, _REPEATED = 0, 2
@@ -17,7 +26,7 @@ _PLAIN = dict(zip(_PHYSICAL, ("boolean", "integer", "long", "timestamp", "float"
 _INTEGERS = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 # Logical types by the numbers of parquet.thrift, with the converted types of older writers.
-_OLDER: dict[int, dict[int, Any]] = {
+_OLDER: dict[int, dict[int, Value]] = {
     0: {1: {}}, 1: {2: {}}, 2: {2: {}}, 3: {3: {}}, 4: {4: {}}, 6: {6: {}}, 7: {7: {}}, 8: {7: {}},
     9: {8: {1: True, 2: {1: {}}}}, 10: {8: {1: True, 2: {2: {}}}}, 19: {12: {}}, 20: {13: {}},
     **{11 + i: {10: {1: 8 << i, 2: False}} for i in range(4)},
@@ -43,15 +52,11 @@ def in_nanoseconds(kind: str) -> str:
 NANOSECONDS = {in_nanoseconds(kind): kind for kind in ("timestamp", "timestamp_ntz")}
 
 
-def each_type(kind: Any, change: Callable[[str], Any]) -> Any:
+def each_type(kind: Kind, change: Callable[[str], Kind]) -> Kind:
     """Return a type with `change` applied to each simple type in it."""
     if isinstance(kind, str):
         return change(kind)
-    if kind["type"] == "struct":
-        fields = [{**one, "type": each_type(one["type"], change)} for one in kind["fields"]]
-        return {**kind, "fields": fields}
-    inner = [key for key in ("elementType", "keyType", "valueType") if key in kind]
-    return {**kind, **{key: each_type(kind[key], change) for key in inner}}
+    return with_parts(kind, [each_type(one, change) for one in parts_of(kind)])
 
 
 class _Unsupported(Exception):
@@ -60,7 +65,7 @@ class _Unsupported(Exception):
 
 @dataclass
 class _Node:
-    about: dict[int, Any]
+    about: dict[int, Value]
     children: list["_Node"] = field(default_factory=list)
 
     @property
@@ -69,10 +74,10 @@ class _Node:
 
     @property
     def repetition(self) -> int:
-        return int(self.about.get(3, _REQUIRED))
+        return number_in(self.about, 3)
 
     @property
-    def logical(self) -> tuple[int, dict[int, Any]]:
+    def logical(self) -> tuple[int, dict[int, Value]]:
         """Return the number of the logical type, 0 if there is none, and its parameters."""
         found = self.about.get(10)
         if not found:
@@ -80,13 +85,13 @@ class _Node:
             found = _OLDER.get(converted) if isinstance(converted, int) else None
             if converted == _DECIMAL:
                 found = {_DECIMAL: {1: self.about.get(7, 0), 2: self.about.get(8, 0)}}
-        if not found:
+        if not isinstance(found, dict):
             return 0, {}
-        number = next(iter(found))
-        return number, found[number] if isinstance(found[number], dict) else {}
+        number, given = next(iter(found.items()), (0, {}))
+        return number, given if isinstance(given, dict) else {}
 
 
-def columns_of_elements(path: str, elements: Sequence[dict[int, Any]]) -> list[Field]:
+def columns_of_elements(path: str, elements: Sequence[dict[int, Value]]) -> list[Field]:
     """Return the columns of a file from the elements of its schema. The types are Spark's, and
     `VOID`, `UUID` and those of `NANOSECONDS`, also within others.
 
@@ -107,7 +112,7 @@ def columns_of_elements(path: str, elements: Sequence[dict[int, Any]]) -> list[F
     return found
 
 
-def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
+def _tree(elements: Sequence[dict[int, Value]]) -> _Node:
     rest = iter(elements)
 
     def grow(depth: int) -> _Node:
@@ -122,7 +127,7 @@ def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
             raise WrongFooter("its schema is cut off")
         _check(about)
         node = _Node(about)
-        node.children = [grow(depth + 1) for _ in range(about.get(5, 0))]
+        node.children = [grow(depth + 1) for _ in range(number_in(about, 5))]
         return node
 
     root = grow(0)
@@ -131,26 +136,22 @@ def _tree(elements: Sequence[dict[int, Any]]) -> _Node:
     return root
 
 
-def _check(about: dict[int, Any]) -> None:
+def _check(about: dict[int, Value]) -> None:
     """Raise WrongFooter for an element that Parquet does not have."""
-    kind, repetition, children = (about.get(number, 0) for number in (1, 3, 5))
+    kind, repetition, children = (number_in(about, number) for number in (1, 3, 5))
     if 4 not in about:
         raise WrongFooter("its schema has an element without a name")
     if not (0 <= kind < len(_PHYSICAL) and 0 <= repetition <= _REPEATED and children >= 0):
         raise WrongFooter(f"its schema has an element {about[4]!r} of an unknown type")
 
 
-def _column(node: _Node) -> Any:
+def _column(node: _Node) -> Kind:
     if node.repetition == _REPEATED:  # a list of old writers, without a group around it
-        return _array(_type(node), False)
+        return list_of(_type(node), False)
     return _type(node)
 
 
-def _array(kind: Any, nullable: bool) -> dict[str, Any]:
-    return {"type": "array", "elementType": kind, "containsNull": nullable}
-
-
-def _type(node: _Node) -> Any:
+def _type(node: _Node) -> Kind:
     if 1 in node.about and not node.children:
         return _primitive(node)
     if not node.children:
@@ -166,7 +167,7 @@ def _type(node: _Node) -> Any:
     return {"type": "struct", "fields": fields}
 
 
-def _list(node: _Node) -> Any:
+def _list(node: _Node) -> Kind:
     [repeated, *more] = node.children
     if more or repeated.repetition != _REPEATED:
         raise _Unsupported("is a list that does not follow the rules of Parquet; write it again")
@@ -176,12 +177,12 @@ def _list(node: _Node) -> Any:
         or len(repeated.children) > 1
         or repeated.name in ("array", f"{node.name}_tuple")
     ):
-        return _array(_type(repeated), False)
+        return list_of(_type(repeated), False)
     element = repeated.children[0]
-    return _array(_column(element), element.repetition != _REQUIRED)
+    return list_of(_column(element), element.repetition != _REQUIRED)
 
 
-def _map(node: _Node) -> Any:
+def _map(node: _Node) -> Kind:
     [entry, *more] = node.children
     if more or entry.repetition != _REPEATED or len(entry.children) != 2:
         raise _Unsupported("is a map that does not follow the rules of Parquet; write it again")
@@ -190,16 +191,11 @@ def _map(node: _Node) -> Any:
         raise _Unsupported(
             "is a map whose keys may be null, which pyarrow can't read; write it again"
         )
-    return {
-        "type": "map",
-        "keyType": _column(key),
-        "valueType": _column(value),
-        "valueContainsNull": value.repetition != _REQUIRED,
-    }
+    return map_of(_column(key), _column(value), value.repetition != _REQUIRED)
 
 
-def _primitive(node: _Node) -> Any:
-    physical = _PHYSICAL[node.about[1]]
+def _primitive(node: _Node) -> str:
+    physical = _PHYSICAL[number_in(node.about, 1)]
     number, given = node.logical
     if node.about.get(6) == _INTERVAL:
         raise _lacks("INTERVAL")
@@ -218,7 +214,7 @@ def _primitive(node: _Node) -> Any:
     if number == _TIMESTAMP and physical == "INT64":
         return _timestamp(given)
     if number == _INTEGER and physical in ("INT32", "INT64"):
-        bits = given.get(1)
+        bits = number_in(given, 1)
         if bits in _INTEGERS and (bits == 64) == (physical == "INT64"):
             return (_INTEGERS if given.get(2) else _UNSIGNED)[bits]
     if number == _UUID and physical == "FIXED" and node.about.get(2) == 16:
@@ -226,15 +222,15 @@ def _primitive(node: _Node) -> Any:
     raise _lacks(_NAMES.get(number, f"number {number} on {physical}"))
 
 
-def _timestamp(given: dict[int, Any]) -> str:
+def _timestamp(given: dict[int, Value]) -> str:
     kind, unit = "timestamp" if given.get(1) else "timestamp_ntz", given.get(2)
     return in_nanoseconds(kind) if isinstance(unit, dict) and 3 in unit else kind
 
 
-def _decimal(physical: str, given: dict[int, Any]) -> str:
-    scale, precision = given.get(1, 0), given.get(2, 0)
+def _decimal(physical: str, given: dict[int, Value]) -> str:
+    scale, precision = number_in(given, 1), number_in(given, 2)
     most = {"INT32": 9, "INT64": 18}.get(physical, 38)
-    if type(scale) is not int or type(precision) is not int or not 0 <= scale <= precision:
+    if not 0 <= scale <= precision:
         raise _Unsupported(f"is a decimal({precision},{scale}), which does not exist")
     if precision > 38:
         raise _Unsupported(

@@ -1,7 +1,7 @@
 """Values of Parquet columns as pyarrow reads them, in the types in which Weir keeps them."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from weir.inputs.parquet_types import UUID
 from weir.inputs.rows import MARK
 from weir.kernel.rejected import with_faults
 from weir.kernel.schema import arrow_type, texts_of_uuids
-from weir.model.schema import Field, show
+from weir.model.schema import Field, Kind, parts_of, show
 
 # The day since which the Julian calendar is not used any more, and the time, in microseconds, since
 # when all zones have the same clocks in old Sparks and new ones.
@@ -22,7 +22,7 @@ _FINER = ""
 _OLD = ", because an old Spark has counted its days by the Julian calendar"
 
 
-def kept(column: pa.Array, own: Any, wanted: pa.DataType) -> pa.Array:
+def kept(column: pa.Array, own: Kind, wanted: pa.DataType) -> pa.Array:
     """Return a column of the type `own` of a file in a type that holds it. Raises ArrowInvalid for
     a value that would change. Texts stay as they are, also if they are not UTF-8."""
     if own == UUID:
@@ -33,7 +33,7 @@ def kept(column: pa.Array, own: Any, wanted: pa.DataType) -> pa.Array:
 
 
 def kept_or_marked(
-    column: pa.Array, own: Any, wanted: Field, footer: Footer, fine: pa.Array | None
+    column: pa.Array, own: Kind, wanted: Field, footer: Footer, fine: pa.Array | None
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return a column in the type in which it is kept, and of the rows whose values would change,
     which are null, what each value is not. `fine`: its times of 96 bits in nanoseconds."""
@@ -89,22 +89,19 @@ def check_structure(path: str, columns: list[Field], schema: pa.Schema) -> None:
             )
 
 
-def _is_read_so(kind: Any, found: pa.DataType) -> bool:
+def _is_read_so(kind: Kind, found: pa.DataType) -> bool:
     if isinstance(kind, str):
         return not pa.types.is_nested(found)
     if kind["type"] == "struct":
         names = [one["name"] for one in kind["fields"]]
         if not pa.types.is_struct(found) or names != [one.name for one in found]:
             return False
-        parts = [one["type"] for one in kind["fields"]]
-        return all(_is_read_so(*both) for both in zip(parts, (f.type for f in found), strict=True))
-    if kind["type"] == "map":
-        return (
-            pa.types.is_map(found)
-            and _is_read_so(kind["keyType"], found.key_type)
-            and _is_read_so(kind["valueType"], found.item_type)
-        )
-    return bool(pa.types.is_list(found)) and _is_read_so(kind["elementType"], found.value_type)
+        inner = [one.type for one in found]
+    elif kind["type"] == "map":
+        inner = [found.key_type, found.item_type] if pa.types.is_map(found) else []
+    else:
+        inner = [found.value_type] if pa.types.is_list(found) else []
+    return bool(inner) and all(map(_is_read_so, parts_of(kind), inner))
 
 
 def _rows(is_bad: Callable[[int, int], bool], begin: int, end: int) -> Iterator[int]:
@@ -133,7 +130,7 @@ def _without(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     return column.take(pa.array(places, mask=gone))
 
 
-def _lost(column: pa.Array, own: Any, footer: Footer, fine: pa.Array | None) -> str | None:
+def _lost(column: pa.Array, own: Kind, footer: Footer, fine: pa.Array | None) -> str | None:
     """Return why a value of a column is lost, if one is: a time of 96 bits that is finer than a
     microsecond, or a day of the Julian calendar."""
     leaves = list(_leaves(column, own))
@@ -155,24 +152,21 @@ def _lost(column: pa.Array, own: Any, footer: Footer, fine: pa.Array | None) -> 
     return None
 
 
-def _is_wide(leaf: pa.Array, kind: Any) -> bool:
+def _is_wide(leaf: pa.Array, kind: Kind | None) -> bool:
     """Return whether a column has times of 96 bits, which alone have neither a zone nor none."""
     return kind == "timestamp" and leaf.type.tz is None
 
 
-def _leaves(column: pa.Array, kind: Any) -> Iterator[tuple[pa.Array, Any]]:
+def _leaves(column: pa.Array, kind: Kind | None) -> Iterator[tuple[pa.Array, Kind | None]]:
     """Yield the columns of simple types in a column, with these types as far as `kind` says."""
     if pa.types.is_struct(column.type):
-        parts = [one["type"] for one in kind["fields"]] if kind else [None] * column.type.num_fields
-        for leaf, part in zip(column.flatten(), parts, strict=True):
+        for leaf, part in zip_longest(column.flatten(), parts_of(kind or "")):
             yield from _leaves(leaf, part)
     elif pa.types.is_map(column.type):
         pair = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
-        inner = [kind["keyType"], kind["valueType"]] if kind else [None] * 2
         # As a list: the keys and items of a map are also those of rows that were sliced off.
-        for leaf, part in zip(column.cast(pa.list_(pair)).flatten().flatten(), inner, strict=True):
-            yield from _leaves(leaf, part)
+        yield from _leaves(column.cast(pa.list_(pair)).flatten(), kind)
     elif pa.types.is_list(column.type):
-        yield from _leaves(column.flatten(), kind and kind["elementType"])
+        yield from _leaves(column.flatten(), next(iter(parts_of(kind or "")), None))
     else:
         yield column, kind

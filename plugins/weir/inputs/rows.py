@@ -1,7 +1,7 @@
 """The rows of input files, in pieces that any process reads."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,14 @@ class Piece(Protocol):
 
 
 T = TypeVar("T")
-# Calls a function with each of some pieces, here or elsewhere, and returns its answers.
-Run: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+P = TypeVar("P", bound=Piece)
+Answer = TypeVar("Answer")
+
+
+class Run(Protocol):
+    """Calls a function with each of some pieces, here or elsewhere, and returns its answers."""
+
+    def __call__(self, function: Callable[[P], Answer], pieces: Sequence[P], /) -> list[Answer]: ...
 
 
 class Values(Protocol):

@@ -4,7 +4,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, MINUS_ZERO, PLAIN, SPECIAL, TIMESTAMP, ZONE
 from weir.kernel.text_values import matches, number, twice, value
 from weir.model.names import shortened
-from weir.model.schema import GUESSED, VOID, Field, new_field
+from weir.model.schema import GUESSED, VOID, Field, Kind, new_field
 
 SAMPLE = 2_000  # values
 SHOWN = 40  # characters of an example
@@ -291,7 +290,7 @@ def _shown_back(text: str) -> str:
     return repr(float(plain))
 
 
-def field_of(name: str, kind: Any) -> Field:
+def field_of(name: str, kind: Kind) -> Field:
     """Return a column of a type that was guessed."""
     metadata = {} if kind in (VOID, "string") else {GUESSED: True}
     return {**new_field(name, kind), "metadata": metadata}

@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 
@@ -73,7 +72,7 @@ def stored(root: str, path: str) -> bool:
     return True
 
 
-def _exhaust(pieces: Iterator[Any]) -> None:
+def _exhaust(pieces: Iterator[bytes]) -> None:
     deque(pieces, maxlen=0)
 
 

@@ -1,11 +1,10 @@
 """The rows of input files, whatever their format is and whoever reads them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weir.inputs.files import Inputs
 from weir.inputs.folder_columns import WithFolders, folder_columns
-from weir.inputs.rows import Run, Values
+from weir.inputs.rows import Answer, P, Run, Values
 from weir.kernel.text_formats import check_format
 from weir.model.schema import Field
 
@@ -44,6 +43,6 @@ def values_of(
     return values if folders is None else WithFolders(values, folders)
 
 
-def here(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
+def here(function: Callable[[P], Answer], pieces: Sequence[P]) -> list[Answer]:
     """Call a function with each piece in this process: a `Run`."""
     return list(map(function, pieces))

@@ -1,11 +1,12 @@
 """Compare columns exactly: numbers by what they are, whatever their types; NaN equals itself and is
 greater than any other number, as in Spark."""
 
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Side: TypeAlias = pa.ChunkedArray | pa.Scalar
 _BY = {
     "=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater,
     ">=": pc.greater_equal,
@@ -14,7 +15,7 @@ _WHOLE = pa.int64()
 FARTHEST_DAY = 106_751_991  # from 1970 on, of those that microseconds in 64 bits reach
 
 
-def compared(sign: str, left: Any, right: Any) -> pa.ChunkedArray:
+def compared(sign: str, left: Side, right: Side) -> pa.ChunkedArray:
     """Return what a comparison of columns or scalars gives; null where one of them is. Raises
     TypeError for types that can't be compared."""
     one, other = _alike(left, right)
@@ -34,7 +35,7 @@ def compared(sign: str, left: Any, right: Any) -> pa.ChunkedArray:
     return pc.if_else(either, special, found)
 
 
-def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+def _alike(left: Side, right: Side) -> tuple[Side, Side]:
     kinds = left.type, right.type
     if any(map(pa.types.is_null, kinds)):  # no value has shown the type of a column
         kind = next((one for one in kinds if not pa.types.is_null(one)), pa.bool_())
@@ -43,7 +44,7 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
         if pa.types.is_nested(kinds[0]) or pa.types.is_binary(kinds[0]):
             raise TypeError
         return left, right
-    if all(map(_is_number, kinds)):
+    if all(map(is_number, kinds)):
         wide = _widest(*kinds)
         return _cast(left, wide), _cast(right, wide)
     if all(pa.types.is_date32(k) or pa.types.is_timestamp(k) for k in kinds):
@@ -59,7 +60,8 @@ def is_exact(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether values of a type are numbers."""
     return is_exact(kind) or bool(pa.types.is_floating(kind))
 
 
@@ -71,13 +73,13 @@ def _widest(*kinds: pa.DataType) -> pa.DataType:
     return pa.decimal256(76, max(getattr(kind, "scale", 0) for kind in kinds))
 
 
-def _cast(given: Any, wide: pa.DataType) -> Any:
+def _cast(given: Side, wide: pa.DataType) -> Side:
     if pa.types.is_decimal(wide) and pa.types.is_integer(given.type):
         given = given.cast(_WHOLE).cast(pa.decimal128(19, 0))
     return given.cast(wide, safe=not pa.types.is_floating(wide))
 
 
-def _as_moment(given: Any, kind: pa.DataType) -> Any:
+def _as_moment(given: Side, kind: pa.DataType) -> Side:
     """Return times, or midnights of dates, of which those that are too far are the farthest."""
     if pa.types.is_timestamp(given.type):
         return given

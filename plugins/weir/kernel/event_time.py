@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from weir.errors import InvalidInput
 from weir.kernel.attempt import StagedFile
 from weir.model.clock import EPOCH, SECOND
 from weir.model.event_time import FIRST, PAST, UNITS
+from weir.model.schema import Kind
 from weir.warehouse.filesystem import filesystem
 
 COLUMN = "_weir_event_time"  # in files: times that the statistics of no user's column tell
@@ -105,7 +105,7 @@ def _of_text(value: str | None) -> int | None:
     return None
 
 
-def check_type(stream: object, expression: str, kind: Any) -> None:
+def check_type(stream: object, expression: str, kind: Kind) -> None:
     """Check that values of a type (Spark's JSON form) can be event times. Raises InvalidInput."""
     if not isinstance(kind, str) or not (kind in _KINDS or kind.startswith("decimal(")):
         shown = kind if isinstance(kind, str) else kind["type"]

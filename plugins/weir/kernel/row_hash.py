@@ -5,18 +5,20 @@ Spark's `xxhash64` gives the same numbers: `tests/kernel/test_digests.py` has a 
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import xxhash
+from numpy.typing import NDArray
 
 from weir.errors import InvalidInput
 from weir.model.digest import MASK, presence_of
 from weir.model.key_space import SEED
 from weir.model.schema import SEQ
 
-U64 = np.ndarray[Any, np.dtype[np.uint64]]
+U64 = NDArray[np.uint64]
+N = TypeVar("N", bound=np.generic)
 _ROWS = 1 << 13  # at once, so that numpy's intermediate results stay in the processor's cache
 _LONG = 512  # bytes: one text of more is hashed by itself
 _P1, _P2, _P3, _P4, _P5 = (
@@ -64,7 +66,7 @@ def _with(hashes: U64, array: pa.Array, values: U64 | None = None) -> U64:
     return np.where(_valid(array), found, hashes) if array.null_count else found
 
 
-def _valid(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _valid(array: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
 
 
@@ -96,7 +98,7 @@ def _values(array: pa.Array) -> U64:
     )
 
 
-def _numbers(array: pa.Array, kind: Any) -> np.ndarray[Any, Any]:
+def _numbers(array: pa.Array, kind: np.dtype[N] | type[N]) -> NDArray[N]:
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array), kind)
@@ -135,7 +137,7 @@ def _lists(array: pa.Array) -> U64:
     return found
 
 
-def _offsets(array: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _offsets(array: pa.Array, kind: type[np.int32 | np.int64]) -> NDArray[np.int64]:
     data = array.buffers()[1]
     if len(array) == 0 or data is None:
         return np.zeros(len(array) + 1, np.int64)
@@ -144,7 +146,7 @@ def _offsets(array: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     return found.astype(np.int64)
 
 
-def _texts(array: pa.Array, kind: Any) -> U64:
+def _texts(array: pa.Array, kind: type[np.int32 | np.int64]) -> U64:
     offsets = _offsets(array, kind)
     first, last = int(offsets[0]), int(offsets[-1])
     data = array.buffers()[2]
@@ -168,7 +170,7 @@ def _decimals(array: pa.Array) -> U64:
     return xxh64(np.ascontiguousarray(big)[kept].tobytes(), offsets)
 
 
-def _numbers_of_decimals(array: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _numbers_of_decimals(array: pa.Array) -> NDArray[np.uint8]:
     data = array.buffers()[1]
     if data is None:
         return np.zeros((len(array), 16), np.uint8)
@@ -176,7 +178,7 @@ def _numbers_of_decimals(array: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]
     return np.frombuffer(data, np.uint8, 16 * end).reshape(end, 16)[array.offset :]
 
 
-def xxh64(data: Any, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> U64:
+def xxh64(data: bytes | memoryview, offsets: NDArray[np.int64]) -> U64:
     """Return XXH64, with the seed of routing (semantics 1.6), of texts that follow one another."""
     begins, lengths = offsets[:-1], np.diff(offsets)
     padded = np.zeros(len(data) + 8, np.uint8)  # so that 8 bytes can be read at each place
@@ -210,7 +212,9 @@ def xxh64(data: Any, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> U64:
     return hashes
 
 
-def _add_stripes(hashes: U64, words: U64, begins: Any, stripes: Any) -> None:
+def _add_stripes(
+    hashes: U64, words: U64, begins: NDArray[np.int64], stripes: NDArray[np.int64]
+) -> None:
     """Begin the hashes of texts of 32 bytes and more by their stripes of 32 bytes."""
     rows = np.flatnonzero(stripes)
     starts = (SEED + int(_P1) + int(_P2), SEED + int(_P2), SEED, SEED - int(_P1))
@@ -228,7 +232,7 @@ def _add_stripes(hashes: U64, words: U64, begins: Any, stripes: Any) -> None:
     hashes[rows] = found
 
 
-def _add(hashes: U64, values: Any) -> U64:
+def _add(hashes: U64, values: U64) -> U64:
     """Return XXH64 of 8 bytes each, with the hashes before as seeds: how Spark hashes a long."""
     found: U64 = hashes + (_P5 + np.uint64(8))
     found ^= _round(values)
@@ -239,11 +243,11 @@ def _add(hashes: U64, values: Any) -> U64:
     return found
 
 
-def _round(values: Any) -> Any:
+def _round(values: U64) -> U64:
     return _rotated(values * _P2, 31) * _P1
 
 
-def _rotated(values: Any, by: int) -> Any:
+def _rotated(values: U64, by: int) -> U64:
     left = values << np.uint64(by)
     left |= values >> np.uint64(64 - by)
     return left

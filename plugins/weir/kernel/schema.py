@@ -1,7 +1,6 @@
 """Convert between Spark's JSON form of columns and pyarrow's schema."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import VOID, Field, new_field, show, stored_name
+from weir.model.schema import VOID, Field, Kind, list_of, map_of, new_field, show, stored_name
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -39,11 +38,9 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items() if name != "variant"} 
     pa.date64(): "date",
 }
 STORED, DEFAULT = "stored", "default"
-_WITH_DEFAULT = _SIMPLE.keys() - {
-    "binary",
-    "variant",
-}  # Spark's vectorized reader fails for these ...
-_MOST_DIGITS = 18  # ... and for decimals of more
+# Spark's vectorized reader fails for the others, and for decimals of more digits.
+_WITH_DEFAULT = [name for name in _SIMPLE if name not in ("binary", "variant")]
+_MOST_DIGITS = 18
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _PLACES = (0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)  # of bytes in such a text
@@ -88,9 +85,7 @@ def with_default(field: Field, text: str) -> Field:
     """
     kind = field["type"]
     digits = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
-    if not (kind in _WITH_DEFAULT if isinstance(kind, str) else False) and not (
-        digits and int(digits[1]) <= _MOST_DIGITS
-    ):
+    if kind not in _WITH_DEFAULT and not (digits and int(digits[1]) <= _MOST_DIGITS):
         raise InvalidInput(
             "argument_invalid",
             f"column {field['name']!r} is {show(kind)}, and Spark reads defaults of texts, "
@@ -117,10 +112,10 @@ def with_default(field: Field, text: str) -> Field:
 def same_default(there: Field, wanted: Field) -> bool:
     """Return whether a column of the same or a narrower type has the default of another one. A
     double that was a float may have the value that the text had as a float."""
-    if DEFAULT not in there:
+    if "default" not in there:
         return False
     kinds = {_column(wanted)} | ({pa.float32()} if wanted["type"] == "double" else set())
-    texts = [pa.scalar(one[DEFAULT]) for one in (there, wanted)]
+    texts = [pa.scalar(one["default"]) for one in (there, wanted)]
     return any(texts[0].cast(kind).equals(texts[1].cast(kind)) for kind in kinds)
 
 
@@ -184,7 +179,7 @@ def _column(field: Field) -> pa.DataType:
         ) from None
 
 
-def arrow_type(kind: Any) -> pa.DataType:
+def arrow_type(kind: Kind) -> pa.DataType:
     """Return the type of pyarrow for a type in Spark's JSON form; null for one that is not known.
     Raises InvalidInput, whose sentence follows the name of a column."""
     if kind == VOID:
@@ -205,7 +200,7 @@ def arrow_type(kind: Any) -> pa.DataType:
     )
 
 
-def _from_arrow(kind: pa.DataType) -> Any:
+def _from_arrow(kind: pa.DataType) -> Kind:
     if kind in _BY_ARROW:
         return _BY_ARROW[kind]
     if pa.types.is_timestamp(kind):
@@ -222,18 +217,9 @@ def _from_arrow(kind: pa.DataType) -> Any:
         return _from_arrow(kind.storage_type)
     # Not views of lists, whose values pyarrow drops when it casts them.
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return {
-            "type": "array",
-            "elementType": _from_arrow(kind.value_type),
-            "containsNull": True,
-        }
+        return list_of(_from_arrow(kind.value_type))
     if pa.types.is_map(kind):
-        return {
-            "type": "map",
-            "keyType": _from_arrow(kind.key_type),
-            "valueType": _from_arrow(kind.item_type),
-            "valueContainsNull": True,
-        }
+        return map_of(_from_arrow(kind.key_type), _from_arrow(kind.item_type))
     if pa.types.is_struct(kind) and kind.num_fields > 0:  # Parquet has none without
         parts = [kind.field(i) for i in range(kind.num_fields)]
         return {"type": "struct", "fields": [new_field(p.name, _from_arrow(p.type)) for p in parts]}

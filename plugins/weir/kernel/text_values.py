@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from weir.kernel.text_formats import parts_of, shown_offsets, weekdays
 from weir.kernel.text_options import TextOptions
 from weir.kernel.text_patterns import CANONICAL, DAY, INFINITE, MINUS_ZERO, NUMBER, SPECIAL
 
+T = TypeVar("T")
 Texts: TypeAlias = pa.ChunkedArray
 INTEGERS = ("byte", "short", "integer", "long")
 # RE2's `$` is the end of the text, and nothing else.
@@ -154,7 +156,7 @@ def _decimals(plain: Texts, kind: str, guessed: bool) -> Texts:
     exponent = pc.and_(matches(plain, f"^{NUMBER}$"), matches(plain, "[eE]"))
     if not pc.any(exponent).as_py():
         return found
-    more = _each(_where(exponent, plain), lambda text: _decimal(text, wanted), wanted)
+    more = _each(_where(exponent, plain), partial(_decimal, wanted=wanted), wanted)
     return pc.coalesce(found, more)
 
 
@@ -169,7 +171,7 @@ def _decimal(text: str, wanted: pa.DataType) -> Decimal | None:
     return found
 
 
-def _each(texts: Texts, convert: Callable[[Any], Any], kind: pa.DataType) -> pa.ChunkedArray:
+def _each(texts: Texts, convert: Callable[[T], object], kind: pa.DataType) -> pa.ChunkedArray:
     """Return a value for each text, which is computed once for texts that are equal."""
     known = texts.unique().drop_null().to_pylist()
     values = {text: convert(text) for text in known}

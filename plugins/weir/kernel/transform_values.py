@@ -1,6 +1,8 @@
 """What each transform of a column makes of its values."""
 
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +40,7 @@ class Outcome(NamedTuple):
     failed: Mask | None = None
 
 
-def made(node: Call, of: Values, options: list[Any]) -> Outcome:
+def made(node: Call, of: Values, options: Sequence[str | Decimal | bool]) -> Outcome:
     """Return what a transform of one column makes."""
     name = node.name
     if pa.types.is_null(of.type):  # no value has shown the type of the column
@@ -51,9 +53,9 @@ def made(node: Call, of: Values, options: list[Any]) -> Outcome:
         given = _as_time(of, whole_days=name in ("year", "month", "day"))
         return Outcome(_PARTS[name](given.values).cast(pa.int32()), given.failed)
     if name in ("date", "to_date"):
-        return day(of, *options)
+        return day(of, *map(str, options))
     if name in ("timestamp", "to_timestamp"):
-        return instant(of, *options)
+        return instant(of, *map(str, options))
     if name in ("timestamp_millis", "timestamp_micros"):
         return _instant_of(of, 1000 if name == "timestamp_millis" else 1)
     if name == "bucket":
@@ -217,7 +219,8 @@ def _least(kind: pa.DataType) -> int:
     return -(1 << (int(kind.bit_width) - 1))
 
 
-def _number(given: Any, low: int, high: int) -> int:
+def _number(given: str | Decimal | bool, low: int, high: int) -> int:
+    assert not isinstance(given, str), given
     if not low <= given <= high:
         raise Unfit(f"{given} is not from {low:,} to {high:,}")
     return int(given)
@@ -225,6 +228,6 @@ def _number(given: Any, low: int, high: int) -> int:
 
 def shown(kind: pa.DataType) -> str:
     try:
-        return str(show(from_arrow(pa.schema([pa.field("value", kind)]))[0]["type"]))
+        return show(from_arrow(pa.schema([pa.field("value", kind)]))[0]["type"])
     except InvalidInput:
         return str(kind)

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import InvalidInput
-from weir.kernel.comparisons import compared, is_exact
+from weir.kernel.comparisons import Side, compared, is_exact
 from weir.kernel.schema import absent, from_arrow
 from weir.kernel.transform_values import (
     INSTANT,
@@ -29,7 +28,7 @@ from weir.kernel.transform_values import (
     shown,
     texts_of,
 )
-from weir.model.schema import show
+from weir.model.schema import Kind, show
 from weir.model.transform_nodes import Call, Column, Constant, Node, Transform
 from weir.model.transforms import COMPARISONS
 
@@ -73,7 +72,7 @@ class Computation:
         return self.over(self.schema.empty_table()).values.type
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> Kind:
         """The type of the values in Spark's JSON form."""
         return from_arrow(pa.schema([pa.field("value", self.type)]))[0]["type"]
 
@@ -224,7 +223,7 @@ class _Rows:
         return Outcome(_null_at(failed, found), failed)
 
     def _concat(self, node: Call) -> Outcome:
-        parts, failed = list[Any](), None
+        parts, failed = list[Side](), None
         for arg in node.args:
             if isinstance(arg, Constant):
                 parts.append(pa.scalar(_constant_text(arg)))
@@ -235,23 +234,16 @@ class _Rows:
         return Outcome(pc.binary_join_element_wise(*parts, ""), failed)
 
     def _compared(self, node: Call) -> Outcome:
-        kinds, sides = list[pa.DataType | None](), list[Any]()
-        failed = None
-        for arg in node.args:
-            if isinstance(arg, Constant):
-                kinds.append(None)
-                sides.append(arg)
-                continue
-            one = self.outcome(arg)
-            failed = _either(failed, one.failed)
-            kinds.append(one.values.type)
-            sides.append(one.values)
-        if kinds == [None, None]:
+        found = [self.outcome(arg) for arg in node.args if not isinstance(arg, Constant)]
+        if not found:
             raise Unfit("a comparison names at least one column")
-        for i, side in enumerate(sides):
-            if isinstance(side, Constant):
-                sides[i] = _scalar(side, kinds[1 - i])
-        return Outcome(_against(node.name, *sides), failed)
+        kind, columns = found[0].values.type, iter(found)
+        left, right = (
+            _scalar(arg, kind) if isinstance(arg, Constant) else next(columns).values
+            for arg in node.args
+        )
+        failed = functools.reduce(_either, [one.failed for one in found])
+        return Outcome(_against(node.name, left, right), failed)
 
     def _one_of(self, node: Call) -> Outcome:
         """Return whether a value is one of some constants."""
@@ -264,7 +256,7 @@ class _Rows:
         return Outcome(found, failed and pc.and_(failed, pc.is_null(found)))
 
 
-def _against(sign: str, left: Any, right: Any) -> Mask:
+def _against(sign: str, left: Side, right: Side) -> Mask:
     """Return what a comparison gives. Raises Unfit."""
     try:
         return compared(sign, left, right)
@@ -334,7 +326,7 @@ def _wide_enough(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def _in_type(given: Any, kind: pa.DataType) -> Any:
+def _in_type(given: Side, kind: pa.DataType) -> Side:
     """Return a column or a constant in another type that has its values. Raises Unfit."""
     if given.type == kind:
         return given

@@ -26,29 +26,22 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     Python's types can't hold is a text (see above).
     """
     names = table.column_names
-    columns = [_column(table.column(i)) for i in range(table.num_columns)]
+    columns = map(_column, table.columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _column(column: pa.ChunkedArray) -> list[Any]:
-    if not (_is_nested(column.type) or _is_finer(column.type)):
+def _column(column: pa.ChunkedArray) -> list[object]:
+    kind = column.type
+    if not (pa.types.is_nested(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns")):
         try:
             return list(column.to_pylist())
         except (ValueError, OverflowError, pa.ArrowException):
             pass  # one value of the column is not Python's; each is converted by itself
-    convert = _converter(column.type)
-    return [convert(value) if value.is_valid else None for value in column]
+    convert = _or_none(kind)
+    return [convert(value) for value in column]
 
 
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind))
-
-
-def _is_finer(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
-
-
-def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
+def _converter(kind: pa.DataType) -> Callable[[pa.Scalar], object]:
     """Return what converts a scalar of a type that is not null."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return lambda s: s.as_buffer().to_pybytes().decode(errors="backslashreplace")
@@ -62,22 +55,22 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
         parts = [(i, kind.field(i).name, _or_none(kind.field(i).type))
                  for i in range(kind.num_fields)]  # fmt: skip
         return lambda s: {name: part(s[i]) for i, name, part in parts}
-    if _is_nested(kind):
+    if pa.types.is_nested(kind):
         element = _or_none(kind.value_type)
         return lambda s: [element(one) for one in s.values]
     return lambda s: s.as_py()
 
 
-def _or_none(kind: pa.DataType) -> Callable[[Any], Any]:
+def _or_none(kind: pa.DataType) -> Callable[[pa.Scalar], object]:
     convert = _converter(kind)
     return lambda s: convert(s) if s.is_valid else None
 
 
-def _of_map(kind: pa.MapType) -> Callable[[Any], Any]:
+def _of_map(kind: pa.MapType) -> Callable[[pa.Scalar], object]:
     key, item = _or_none(kind.key_type), _or_none(kind.item_type)
     texts = pa.types.is_string(kind.key_type)
 
-    def convert(scalar: Any) -> Any:
+    def convert(scalar: pa.Scalar) -> object:
         pairs = [(key(pair[0]), item(pair[1])) for pair in scalar.values]
         found = dict(pairs) if texts else {}
         return found if len(found) == len(pairs) and texts else [list(pair) for pair in pairs]

@@ -7,7 +7,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 
@@ -16,6 +17,26 @@ log = logging.getLogger("weir.local")
 _DONE = {"success", "failed"}
 # Requests to 127.0.0.1 must not go through the user's proxy.
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+
+
+class Task(TypedDict):
+    """What is read of a task instance."""
+
+    task_id: str
+    map_index: int
+    state: str | None
+    try_number: int
+
+
+class _Error(TypedDict, total=False):
+    exc_type: str
+    exc_value: str
+    frames: list[dict[str, object]] | None
+
+
+class _Entry(TypedDict, total=False):
+    event: str
+    error_detail: list[_Error] | None
 
 
 class AirflowApi:
@@ -35,18 +56,18 @@ class AirflowApi:
         """Return the JSON at a path below /api/v2."""
         return self._authorized("GET", path, None)
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
+    def post(self, path: str, body: Mapping[str, object]) -> Any:
         """Post JSON to a path below /api/v2 and return the answer."""
         return self._authorized("POST", path, body)
 
-    def patch(self, path: str, body: dict[str, Any]) -> Any:
+    def patch(self, path: str, body: Mapping[str, object]) -> object:
         """Change the object at a path below /api/v2 and return the answer."""
         return self._authorized("PATCH", path, body)
 
     def trigger(
         self,
         dag_id: str,
-        conf: dict[str, Any] | None = None,
+        conf: Mapping[str, object] | None = None,
         run_id: str | None = None,
         patience: float = 60,
     ) -> str:
@@ -56,7 +77,7 @@ class AirflowApi:
         files some seconds after it starts. Raises NotFound if it has none then, and Unavailable
         if it does not answer.
         """
-        body: dict[str, Any] = {"logical_date": None, "conf": conf or {}}
+        body: dict[str, object] = {"logical_date": None, "conf": conf or {}}
         if run_id is not None:
             body["dag_run_id"] = run_id
         end = time.monotonic() + patience
@@ -90,11 +111,11 @@ class AirflowApi:
             log.error("%s %s failed:\n%s", dag_id, run_id, self.failure(dag_id, run_id))
         return str(state)
 
-    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+    def tasks(self, dag_id: str, run_id: str) -> list[Task]:
         """Return the task instances of a run as Airflow describes them, one for each mapped
         task."""
         path = f"{_run(dag_id, run_id)}/taskInstances?limit=100"
-        found: list[dict[str, Any]] = []
+        found: list[Task] = []
         while True:
             page = self.get(f"{path}&offset={len(found)}")
             found += page["task_instances"]
@@ -137,12 +158,12 @@ class AirflowApi:
         errors = self.get("/importErrors")["import_errors"]
         return "".join(f"\n{error['filename']}: {error['stack_trace']}" for error in errors)
 
-    def _authorized(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    def _authorized(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         if self._token is None:
             self._token = self._send("POST", "/auth/token", self._login)["access_token"]
         return self._send(method, "/api/v2" + path, body)
 
-    def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
         request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 (always http)
         request.add_header("Accept", "application/json")
         if self._token is not None:
@@ -184,18 +205,18 @@ def _task(dag_id: str, run_id: str, task_id: str) -> str:
     return f"{_run(dag_id, run_id)}/taskInstances/{urllib.parse.quote(task_id, '')}"
 
 
-def _name(task: dict[str, Any]) -> str:
+def _name(task: Task) -> str:
     """Return the name of a task instance, with its index if it is mapped."""
     index = task["map_index"]
-    return str(task["task_id"]) + (f"[{index}]" if index >= 0 else "")
+    return task["task_id"] + (f"[{index}]" if index >= 0 else "")
 
 
-def _log_line(entry: dict[str, Any] | str) -> str:
+def _log_line(entry: _Entry | str) -> str:
     """Return a line of a task's log as text. An exception is an entry with a traceback beside its
     text."""
     if isinstance(entry, str):
         return entry
-    lines = [str(entry.get("event", ""))]
+    lines = [entry.get("event", "")]
     for error in entry.get("error_detail") or []:
         frames = error.get("frames") or []
         lines += [f"  {frame['filename']}:{frame['lineno']} in {frame['name']}" for frame in frames]

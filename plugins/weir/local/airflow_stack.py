@@ -14,7 +14,9 @@ from collections.abc import Callable
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+import psutil  # type: ignore[import-untyped]
 
 from weir import settings
 from weir.errors import NotFound, Unavailable, WeirError
@@ -42,8 +44,15 @@ _POOL = {"name": "weir", "slots": 4, "description": "Weir's jobs", "include_defe
 _PATIENCE = 180.0  # for a slow and busy machine; 10 s are usual
 
 
+class _Stack(TypedDict):
+    pids: dict[str, int]
+    ports: dict[str, int]
+    examples: bool
+    migrated: str  # the version whose tables were made
+
+
 class AirflowStack:
-    """The Airflow of one state folder. Any process may call `start` and `stop`, repeatedly.
+    """The Airflow of one state folder. Each process may call `start` and `stop`, repeatedly.
 
     `examples`: whether it has the example DAGs from its next start on; None: as before.
     """
@@ -103,7 +112,7 @@ class AirflowStack:
     @property
     def examples(self) -> bool:
         """Return whether it has the example DAGs."""
-        return bool(self._stack()["examples"] if self._wanted is None else self._wanted)
+        return self._stack()["examples"] if self._wanted is None else self._wanted
 
     @property
     def passwords_file(self) -> Path:
@@ -125,19 +134,22 @@ class AirflowStack:
             self._state, self._dags, self._stack()["ports"], self._id, self.examples
         )
 
-    def _stack(self) -> dict[str, Any]:
+    def _stack(self) -> _Stack:
         usual = {name: port for name, (_, port) in _PORTS.items()}
-        known: dict[str, Any] = {"pids": {}, "examples": False} | self._state.read("stack.json")
+        known = self._state.read("stack.json")
         chosen = {name: port for name, port in known.get("ports", {}).items() if name in usual}
-        return known | {"ports": usual | chosen}
+        return _Stack(
+            pids=known.get("pids", {}), ports=usual | chosen,
+            examples=known.get("examples", False), migrated=known.get("migrated", ""),
+        )  # fmt: skip
 
-    def _remember(self, **values: Any) -> None:
-        self._state.write("stack.json", self._stack() | values)
+    def _remember(self, **values: object) -> None:
+        self._state.write("stack.json", {**self._stack(), **values})
 
-    def _ours(self) -> list[Any]:
+    def _ours(self) -> list[psutil.Process]:
         return processes.carrying("WEIR_STACK_ID", self._id)
 
-    def _main(self, name: str) -> Any:
+    def _main(self, name: str) -> psutil.Process | None:
         """Return the main process of a component if it lives. Its pid may belong to another process
         by now."""
         pid = self._stack()["pids"].get(name)
@@ -184,7 +196,7 @@ class AirflowStack:
 
     def _migrate(self) -> None:
         version = metadata.version("apache-airflow")
-        if self._stack().get("migrated") == version:
+        if self._stack()["migrated"] == version:
             return
         log.info("making Airflow's tables")
         done = subprocess.run(
@@ -263,7 +275,9 @@ class AirflowStack:
                         f"Airflow's {name} exited; correct what its log says, and run `weir up` "
                         f"again. {self._state.last_words(name)}",
                     )
-            unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
+            unhealthy = _unhealthy(
+                api, {name: main.create_time() for name, main in mains.items() if main}
+            )
             if not unhealthy:
                 log.info("Airflow works (%.0f s)", waited)
                 return

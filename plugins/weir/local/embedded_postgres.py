@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from weir.errors import Conflict, Unavailable, WeirError
 from weir.local import binaries, ports, processes
@@ -100,7 +99,7 @@ class EmbeddedPostgres:
 
     def running(self) -> bool:
         """Return whether the server process lives."""
-        return any(self._is_postmaster(process) for process in processes.working_in(self._data))
+        return any(self._is_postmaster(process.pid) for process in processes.working_in(self._data))
 
     @property
     def port(self) -> int:
@@ -260,9 +259,9 @@ class EmbeddedPostgres:
     def _kill(self) -> None:
         processes.kill(lambda: processes.working_in(self._data))
 
-    def _is_postmaster(self, process: Any) -> bool:
+    def _is_postmaster(self, pid: int) -> bool:
         try:
-            return (self._data / "postmaster.pid").read_text().split("\n")[0] == str(process.pid)
+            return (self._data / "postmaster.pid").read_text().split("\n")[0] == str(pid)
         except FileNotFoundError:
             return False
 
@@ -271,9 +270,6 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str) -> None:
         owner = self._owner()
-        identity: dict[str, Any] = {}
-        if owner is not None:
-            identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         # Into a file, because a pipe would stay open in the server.
         with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
@@ -283,7 +279,9 @@ class EmbeddedPostgres:
                 stderr=subprocess.STDOUT,
                 cwd=self.home,
                 env=_ENVIRONMENT,
-                **identity,
+                user=owner and owner.pw_uid,
+                group=owner and owner.pw_gid,
+                extra_groups=owner and [],
             )
             if done.returncode != 0:
                 output.seek(0)

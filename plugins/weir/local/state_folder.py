@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -47,7 +47,7 @@ class StateFolder:
             return {}
         return values
 
-    def write(self, name: str, values: dict[str, Any]) -> None:
+    def write(self, name: str, values: Mapping[str, object]) -> None:
         """Replace the values stored under the name."""
         self.write_text(name, json.dumps(values, indent=2) + "\n")
 

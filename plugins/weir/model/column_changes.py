@@ -4,12 +4,22 @@ name that it has in files, whatever it is called, so no file is written again.""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
-from weir.model.schema import Field, merge, plain, same_type, show, stored_name, wider
+from weir.model.schema import (
+    Field,
+    Kind,
+    is_alike,
+    merge,
+    parts_of,
+    plain,
+    same_type,
+    show,
+    stored_name,
+    wider,
+)
 from weir.model.stream_configuration import Configuration
 from weir.model.transform_nodes import Transform, written
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
@@ -61,17 +71,20 @@ class ColumnChanges:
         fields = fields or []
         self._check(stream, [one["name"] for one in fields])
         wide = {one["name"]: one["type"] for one in plain(list(self.widen))} if self.widen else {}
-        kept, gone = [], [*dropped, *(name for name in self.reserve if name not in dropped)]
+        kept, gone = (
+            list[Field](),
+            [*dropped, *(name for name in self.reserve if name not in dropped)],
+        )
         for one in fields:
             name = one["name"]
             if name in self.drop:
                 gone.append(stored_name(one))
                 continue
-            changed = {**one}
+            changed: Field = {**one}
             if name in wide:
                 changed["type"] = _widened(stream, one, wide[name])
             if name in self.rename:
-                changed |= {"name": self.rename[name], "stored": stored_name(one)}
+                changed["name"], changed["stored"] = self.rename[name], stored_name(one)
                 if changed["name"] == changed["stored"]:  # it has its first name again
                     del changed["stored"]
             kept.append(changed)
@@ -83,8 +96,8 @@ class ColumnChanges:
         if self.add:
             known = {one["name"]: one for one in self.add}
             for one in kept:
-                wanted = known.get(one["name"], {})
-                if "default" in wanted and wanted["default"] != one.get("default"):
+                wanted = known.get(one["name"])
+                if wanted and "default" in wanted and wanted["default"] != one.get("default"):
                     raise default_is_fixed(stream, one, wanted)
             given = [*(one for one in kept if one["name"] not in known), *self.add]
             kept = merge(stream, kept, given, gone)
@@ -127,7 +140,7 @@ def followed(
     stream: str,
     configuration: Configuration,
     changes: ColumnChanges,
-    types: Mapping[str, Any],
+    types: Mapping[str, Kind],
     *,
     new_time: bool,
 ) -> Configuration:
@@ -143,6 +156,7 @@ def followed(
     expressions = {"routing_key": configuration.routing_key}
     if configuration.event_time is not None and not new_time:
         expressions["event_time"] = configuration.event_time
+    new = {name.lower(): to for name, to in changes.rename.items()}
     for setting, expression in expressions.items():
         transform = value_of(expression, setting)
         used = {name.lower() for name in transform.columns}
@@ -159,14 +173,16 @@ def followed(
                     f"column {name!r} of stream {stream} is to be {what}, but the "
                     f"{setting.replace('_', ' ')} {expression!r} is made of it; {advice}.",
                 )
-        new = {name.lower(): to for name, to in changes.rename.items()}
-        changed: dict[str, Any] = {setting: transform.renamed(new)}
-        configuration = replace(configuration, **changed)
-    return configuration
+        expressions[setting] = transform.renamed(new)
+    return replace(
+        configuration,
+        routing_key=expressions["routing_key"],
+        event_time=expressions.get("event_time", configuration.event_time),
+    )
 
 
 def _check_key_stays_null(
-    stream: str, routing_key: str, changes: ColumnChanges, types: Mapping[str, Any]
+    stream: str, routing_key: str, changes: ColumnChanges, types: Mapping[str, Kind]
 ) -> None:
     """Check that events which have been spread, because no append so far had the column of their
     routing key, get no key."""
@@ -225,7 +241,7 @@ def renamed_values(text: str, new: Mapping[str, str]) -> str:
     )
 
 
-def _widened(stream: str, one: Field, wanted: Any) -> Any:
+def _widened(stream: str, one: Field, wanted: Kind) -> Kind:
     kind = one["type"]
     if not same_type(kind, wanted) and not holds(wanted, kind):
         raise InvalidInput(
@@ -238,25 +254,17 @@ def _widened(stream: str, one: Field, wanted: Any) -> Any:
     return wanted
 
 
-def holds(wide: Any, narrow: Any) -> bool:
+def holds(wide: Kind, narrow: Kind) -> bool:
     """Return whether a type holds all values of another one, and Spark and pyarrow read files that
     have the other one as this one."""
     if same_type(wide, narrow) or (narrow, wide) == ("date", "timestamp_ntz"):
         return True
-    if isinstance(wide, str) or isinstance(narrow, str):
-        found = wider(narrow, wide) if isinstance(wide, str) and isinstance(narrow, str) else None
-        return found is not None and same_type(found, wide)
-    if wide["type"] != narrow["type"]:
-        return False
-    if wide["type"] == "struct":
-        names = [[part["name"] for part in one["fields"]] for one in (wide, narrow)]
-        pairs = zip(wide["fields"], narrow["fields"], strict=False)
-        return names[0] == names[1] and all(holds(a["type"], b["type"]) for a, b in pairs)
-    parts = [key for key in ("elementType", "keyType", "valueType") if key in wide]
-    return all(holds(wide[key], narrow[key]) for key in parts)
+    if isinstance(wide, str) and isinstance(narrow, str):
+        return wider(narrow, wide) == wide
+    return is_alike(wide, narrow) and all(map(holds, parts_of(wide), parts_of(narrow)))
 
 
-def keeps_text(wide: Any, narrow: Any) -> bool:
+def keeps_text(wide: Kind | None, narrow: Kind) -> bool:
     """Return whether each value has the same text in both types, so that a routing key does not
     change when its column is widened."""
     if not isinstance(wide, str) or not isinstance(narrow, str):
@@ -272,7 +280,7 @@ def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:
     """Return the columns of a version (1, 2 ...) of a schema, each with the widest type that it
     got, as newer files may have values of that type."""
     found: list[Field] = []
-    types: dict[str, Any] = {}
+    types: dict[str, Kind] = {}
     for version, fields in enumerate(versions, start=1):
         types |= {stored_name(one): one["type"] for one in fields}
         if version == asked:
@@ -291,7 +299,9 @@ def typed_before(
     now = versions[-1][1] if versions else []
     for (_, fields), (until, _) in pairwise(versions):
         types = {stored_name(one): one["type"] for one in fields}
-        then = [{**one, "type": types.get(stored_name(one), one["type"])} for one in now]
+        then: list[Field] = [
+            {**one, "type": types.get(stored_name(one), one["type"])} for one in now
+        ]
         if found and found[-1][1] == then:
             found.pop()
         found.append((until, then))

@@ -2,11 +2,11 @@
 read without Spark."""
 
 import re
-from typing import Any
+from collections.abc import Iterator
 
 from weir.errors import InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import Field, plain
+from weir.model.schema import Field, Kind, list_of, map_of, plain
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<name>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<sign>[<>(),:])
@@ -53,14 +53,15 @@ class _Reader:
         self._tokens = list(self._read(text))
         self._at = self._depth = 0
 
-    def _read(self, text: str) -> Any:
+    def _read(self, text: str) -> Iterator[tuple[str, str]]:
         place, end = 0, len(text.rstrip())
         while place < end:
             match = _TOKEN.match(text, place)
             if match is None:
                 raise self._wrong(f"at {text[place : place + 20].strip()!r}")
             place = match.end()
-            yield match.lastgroup, match[match.lastgroup or 0]
+            group = match.lastgroup or ""
+            yield group, match[group]
 
     def fields(self, end: str) -> list[Field]:
         """Return the columns up to a sign that ends them, or to the end of the text."""
@@ -79,7 +80,7 @@ class _Reader:
         name = self._name()
         if self._peek() == ":":
             self._at += 1
-        kind, nullable, comment = self._kind(), True, dict[str, str]()
+        kind, nullable, comment = self._kind(), True, dict[str, object]()
         if self._peek() == "not":
             self._at += 1
             self._take("null")
@@ -89,7 +90,7 @@ class _Reader:
             comment = {"comment": self._string()}
         return {"name": name, "type": kind, "nullable": nullable, "metadata": comment}
 
-    def _kind(self) -> Any:
+    def _kind(self) -> Kind:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._wrong("it has types within types within types")
@@ -98,7 +99,7 @@ class _Reader:
         finally:
             self._depth -= 1
 
-    def _kind_at(self) -> Any:
+    def _kind_at(self) -> Kind:
         word = self._word()
         if word in ("array", "map", "struct"):
             self._take("<")
@@ -110,13 +111,11 @@ class _Reader:
             first = self._kind()
             if word == "array":
                 self._take(">")
-                return {"type": "array", "elementType": first, "containsNull": True}
+                return list_of(first)
             self._take(",")
             second = self._kind()
             self._take(">")
-            return {
-                "type": "map", "keyType": first, "valueType": second, "valueContainsNull": True
-            }  # fmt: skip
+            return map_of(first, second)
         if word in _DECIMALS:
             digits = self._numbers() or [10]
             precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
@@ -149,7 +148,7 @@ class _Reader:
         if self._at >= len(self._tokens):
             return ""
         group, token = self._tokens[self._at]
-        return str(token.lower() if group in ("word", "sign") else token)
+        return token.lower() if group in ("word", "sign") else token
 
     def _take(self, wanted: str) -> None:
         if self._peek() != wanted:
@@ -160,14 +159,14 @@ class _Reader:
         if self._at >= len(self._tokens) or self._tokens[self._at][0] != "word":
             raise self._wrong(f"a type is missing at {self._peek() or 'its end'!r}")
         self._at += 1
-        return str(self._tokens[self._at - 1][1]).lower()
+        return self._tokens[self._at - 1][1].lower()
 
     def _name(self) -> str:
         group, token = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
         if group not in ("word", "name"):
             raise self._wrong(f"a name is missing at {token or 'its end'!r}")
         self._at += 1
-        return str(token[1:-1].replace("``", "`") if group == "name" else token)
+        return token[1:-1].replace("``", "`") if group == "name" else token
 
     def _string(self) -> str:
         group, token = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")

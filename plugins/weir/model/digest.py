@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 import xxhash
 
 from weir.model.key_space import SEED
+from weir.model.schema import Kind, parts_of
 
 MASK = (1 << 64) - 1
 
@@ -33,11 +33,7 @@ def digest(sums: Iterable[tuple[int, int]]) -> int:
     return signed(sum(total * (2 * clock + 1) for clock, total in sums))
 
 
-def is_hashed(kind: Any) -> bool:
+def is_hashed(kind: Kind) -> bool:
     """Return whether a column of a type (Spark's JSON form) is in the hash of a row. Those that
     hold variants are not: equal ones may have other bytes, which only Spark can compare."""
-    if isinstance(kind, str):
-        return kind != "variant"
-    parts = [part["type"] for part in kind.get("fields", ())]
-    parts += [kind[part] for part in ("elementType", "keyType", "valueType") if part in kind]
-    return all(map(is_hashed, parts))
+    return kind != "variant" and all(map(is_hashed, parts_of(kind)))

@@ -24,7 +24,7 @@ class GroupConfiguration:
     after it. `max_ahead`: seconds by which no batch goes beyond what other readers have not read;
     None: no such limit. `owner`: the role of the database whose members read with it and change it;
     None: everybody. `subject`: the column of what its consumers write that has the routing keys of
-    what they read, by which an erasure finds copies; empty: the one of the same name.
+    what they read, by which copies are found; empty: the one of the same name.
     """
 
     subscriber: bool = True

@@ -5,14 +5,50 @@ that rows have whose append did not have the column (semantics 5.5)."""
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.model.names import check_text, check_user_columns
 
-Field = dict[str, Any]
+
+class Field(TypedDict):
+    """A column, or a part of one."""
+
+    name: str
+    type: "Kind"
+    nullable: bool
+    metadata: NotRequired[Mapping[str, object]]
+    stored: NotRequired[str]
+    default: NotRequired[str]
+
+
+class Struct(TypedDict):
+    """The type of values that have fields."""
+
+    type: Literal["struct"]
+    fields: list[Field]
+
+
+class List(TypedDict):
+    """The type of lists."""
+
+    type: Literal["array"]
+    elementType: "Kind"
+    containsNull: bool
+
+
+class Map(TypedDict):
+    """The type of maps."""
+
+    type: Literal["map"]
+    keyType: "Kind"
+    valueType: "Kind"
+    valueContainsNull: bool
+
+
+Kind: TypeAlias = str | Struct | List | Map
 # In the metadata of a column: its type was guessed from texts, so a text must come back from its
 # value in later files, too (semantics 12.3).
 GUESSED = "guessed"
@@ -41,9 +77,19 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
 
 
-def new_field(name: str, kind: Any) -> Field:
+def new_field(name: str, kind: Kind) -> Field:
     """Return a column, or a part of one, that may be null and of which no more is said."""
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def list_of(kind: Kind, nullable: bool = True) -> List:
+    """Return the type of lists. `nullable`: whether elements may be null."""
+    return {"type": "array", "elementType": kind, "containsNull": nullable}
+
+
+def map_of(key: Kind, value: Kind, nullable: bool = True) -> Map:
+    """Return the type of maps. `nullable`: whether values may be null."""
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}
 
 
 OFFSET_FIELD, CLOCK_FIELD = new_field(OFFSET, "long"), new_field(CLOCK, "long")
@@ -63,10 +109,7 @@ def field_id(path: Sequence[str]) -> int:
 
 
 def merge(
-    stream: str,
-    current: list[Field] | None,
-    given: list[Field],
-    dropped: Collection[str] = (),
+    stream: str, current: list[Field] | None, given: list[Field], dropped: Collection[str] = ()
 ) -> list[Field]:
     """Return the schema after appending rows of the schema `given`; `current` itself if nothing is
     new.
@@ -84,7 +127,7 @@ def merge(
         return _stored([{**field, "nullable": True} for field in given], [], dropped)
     known = {field["name"]: field for field in current}
     by_lower = {name.lower(): name for name in known}
-    added = []
+    added = list[Field]()
     for field in given:
         name = field["name"]
         if name in known:
@@ -138,10 +181,7 @@ def _stored(added: list[Field], current: list[Field], dropped: Collection[str]) 
 
 
 def fitted(
-    stream: str,
-    current: list[Field] | None,
-    given: list[Field],
-    dropped: Collection[str] = (),
+    stream: str, current: list[Field] | None, given: list[Field], dropped: Collection[str] = ()
 ) -> list[Field]:
     """Return the schema after appending rows with these columns, of which some need a conversion.
 
@@ -150,7 +190,7 @@ def fitted(
     left out. Raises like `merge`.
     """
     known = {field["name"]: field["type"] for field in current or []}
-    closed = []
+    closed = list[Field]()
     for field in given:
         kind, wanted = field["type"], known.get(field["name"])
         if wanted is not None and (wide := wider(kind, wanted)) and same_type(wide, wanted):
@@ -167,22 +207,42 @@ def fitted(
     return merge(stream, current, closed, dropped) if closed or not current else current
 
 
-def is_open(kind: Any) -> bool:
+def is_open(kind: Kind) -> bool:
     """Return whether the type, or a part of it, is not known."""
     return VOID in simple_types(kind)
 
 
-def simple_types(kind: Any) -> set[str]:
-    """Return the types in a type that have no others in them."""
+def parts_of(kind: Kind) -> list[Kind]:
+    """Return the types that a type is made of: of fields, of elements, or of keys and of values."""
     if isinstance(kind, str):
-        return {kind}
+        return []
     if kind["type"] == "struct":
-        return set().union(*(simple_types(part["type"]) for part in kind["fields"]))
-    inner = [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
-    return set().union(*(simple_types(one) for one in inner))
+        return [part["type"] for part in kind["fields"]]
+    if kind["type"] == "array":
+        return [kind["elementType"]]
+    if kind["type"] == "map":
+        return [kind["keyType"], kind["valueType"]]
+    return []  # a type of Spark that streams do not have
 
 
-def wider(a: Any, b: Any) -> Any:
+def with_parts(kind: Kind, parts: Sequence[Kind]) -> Kind:
+    """Return a type with others in the place of those that it is made of."""
+    if isinstance(kind, str) or not parts:
+        return kind
+    if kind["type"] == "struct":
+        pairs = zip(kind["fields"], parts, strict=True)
+        return {**kind, "fields": [{**field, "type": part} for field, part in pairs]}
+    if kind["type"] == "array":
+        return {**kind, "elementType": parts[0]}
+    return {**kind, "keyType": parts[0], "valueType": parts[1]}
+
+
+def simple_types(kind: Kind) -> set[str]:
+    """Return the types in a type that have no others in them."""
+    return {kind} if isinstance(kind, str) else set().union(*map(simple_types, parts_of(kind)))
+
+
+def wider(a: Kind, b: Kind) -> Kind | None:
     """Return the type that holds all values of both types unchanged, or None. An unknown type
     (`VOID`) is no restriction."""
     if same_type(a, b) or a == VOID:
@@ -194,22 +254,19 @@ def wider(a: Any, b: Any) -> Any:
             if a in family and b in family:
                 return max(a, b, key=family.index)
         return _wider_decimal(a, b)
-    if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
+    if not is_alike(a, b):
         return None
-    if a["type"] == "struct":
-        names = [[part["name"] for part in one["fields"]] for one in (a, b)]
-        kinds = [
-            wider(x["type"], y["type"]) for x, y in zip(a["fields"], b["fields"], strict=False)
-        ]
-        if names[0] != names[1] or None in kinds:
-            return None
-        return {
-            **b, "fields": [{**part, "type": kind}
-                            for part, kind in zip(b["fields"], kinds, strict=True)],
-        }  # fmt: skip
-    inner = {key: wider(a[key], b[key]) for key in ("elementType", "keyType", "valueType")
-             if key in a and key in b}  # fmt: skip
-    return {**b, **inner} if inner and None not in inner.values() else None
+    kinds = [wider(x, y) for x, y in zip(parts_of(a), parts_of(b), strict=True)]
+    found = [kind for kind in kinds if kind is not None]
+    return with_parts(b, found) if found and len(found) == len(kinds) else None
+
+
+def is_alike(a: Kind, b: Kind) -> bool:
+    """Return whether two types are lists, maps, or structs whose fields have the same names."""
+    if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
+        return False
+    names = [[one["name"] for one in kind["fields"]] for kind in (a, b) if kind["type"] == "struct"]
+    return not names or names[0] == names[1]
 
 
 def _wider_decimal(a: str, b: str) -> str | None:
@@ -249,7 +306,7 @@ def without_metadata(fields: list[Field]) -> list[Field]:
 
 def _without_metadata(field: Field) -> Field:
     comment = (field.get("metadata") or {}).get("comment")
-    kept: dict[str, Any] = {"comment": comment} if isinstance(comment, str) else {}
+    kept: dict[str, object] = {"comment": comment} if isinstance(comment, str) else {}
     if (field.get("metadata") or {}).get(GUESSED) is True:
         kept[GUESSED] = True
     return {**field, "type": _each(field["type"], _without_metadata), "metadata": kept}
@@ -278,10 +335,10 @@ def check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
     return field
 
 
-def _check_type(path: tuple[str, ...], kind: Any) -> None:
-    if isinstance(kind, dict) and kind.get("type") in ("array", "map"):
+def _check_type(path: tuple[str, ...], kind: Kind) -> None:
+    if isinstance(kind, dict) and kind["type"] in ("array", "map"):
         return
-    if isinstance(kind, dict) and kind.get("type") == "struct":
+    if isinstance(kind, dict) and kind["type"] == "struct":
         names = [part["name"] for part in kind["fields"]]
         counted = Counter(name.lower() for name in names)
         if twice := [name for name in names if counted[name.lower()] > 1]:
@@ -300,24 +357,25 @@ def _check_type(path: tuple[str, ...], kind: Any) -> None:
         )
 
 
-def _each(kind: Any, change: Callable[[Field], Field]) -> Any:
+def _each(kind: Kind, change: Callable[[Field], Field]) -> Kind:
     """Return a type with `change` applied to each field in it, also within lists and maps."""
-    if not isinstance(kind, dict):
+    if isinstance(kind, str):
         return kind
     if kind["type"] == "struct":
         return {**kind, "fields": [change(field) for field in kind["fields"]]}
-    inner = [name for name in ("elementType", "keyType", "valueType") if name in kind]
-    return {**kind, **{name: change({"name": name, "type": kind[name]})["type"] for name in inner}}
+    names = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
+    parts = zip(names, parts_of(kind), strict=False)
+    return with_parts(kind, [change(new_field(name, part))["type"] for name, part in parts])
 
 
-def same_type(a: Any, b: Any) -> bool:
+def same_type(a: Kind | None, b: Kind | None) -> bool:
     """Return whether two types in Spark's JSON form are equal, apart from which parts may
     be null.
     """
-    return bool(_strict(a) == _strict(b))
+    return _strict(a) == _strict(b)
 
 
-def _strict(kind: Any) -> Any:
+def _strict(kind: object) -> object:
     if isinstance(kind, dict):
         skip = {"nullable", "containsNull", "valueContainsNull", "metadata"}
         return {k: _strict(v) for k, v in kind.items() if k not in skip}
@@ -326,15 +384,14 @@ def _strict(kind: Any) -> Any:
     return kind
 
 
-def show(kind: Any) -> str:
+def show(kind: Kind) -> str:
     """Format a type for people: `struct<a: string>`."""
     if isinstance(kind, str):
         return kind
+    inner = list(map(show, parts_of(kind)))
     if kind["type"] == "struct":
-        inner = ", ".join(f"{part['name']}: {show(part['type'])}" for part in kind["fields"])
-        return f"struct<{inner}>"
-    if kind["type"] == "array":
-        return f"array<{show(kind['elementType'])}>"
-    if kind["type"] == "map":
-        return f"map<{show(kind['keyType'])}, {show(kind['valueType'])}>"
-    return str(kind["type"])
+        fields = zip(kind["fields"], inner, strict=True)
+        inner = [f"{field['name']}: {part}" for field, part in fields]
+    elif not inner:
+        return kind["type"]
+    return f"{kind['type']}<{', '.join(inner)}>"

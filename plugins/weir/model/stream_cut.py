@@ -48,14 +48,6 @@ _ENTRY = re.compile(r"([^\s=]+)\s*=\s*([^\s=]+)")
 _COUNT = re.compile(r"[0-9]{1,19}")
 
 
-class Order(Enum):
-    """How one cut relates to another (semantics 9.1)."""
-
-    BEFORE = "before"
-    EQUAL_OR_AFTER = "equal or after"
-    OVERLAPS = "overlaps"
-
-
 class Seam(NamedTuple):
     """A key at which the front of a cut passes from one segment to another."""
 
@@ -193,13 +185,6 @@ def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
         if isinstance(known, int) and known > offset:
             return segment
     return None
-
-
-def compare(a: StreamCut, b: StreamCut) -> Order:
-    """Return how `a` relates to `b`. They *overlap* if each has passed what the other has not."""
-    if at_or_before(b, a):
-        return Order.EQUAL_OR_AFTER
-    return Order.BEFORE if at_or_before(a, b) else Order.OVERLAPS
 
 
 def meet(cuts: Iterable[StreamCut]) -> StreamCut:

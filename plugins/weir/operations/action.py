@@ -11,13 +11,16 @@ from weir.database.connection import Database
 from weir.errors import Incomplete
 from weir.history.job_runs import RunId, record_progress
 from weir.installation.opened import Installation, remote_spark
-from weir.operations.approval import Loss
+from weir.operations.approval import Loss, check_approved, is_done
+from weir.operations.form import Form
 from weir.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
+F = TypeVar("F", bound=Form)
+R = TypeVar("R", bound=Mapping[str, object])  # the report of a run, as weir.job_runs has it
 
 
 def _print(line: str) -> None:
@@ -114,10 +117,41 @@ class Job:
         for line in lines:
             self.say(line)
 
+    def as_approved(
+        self, measure: Callable[[Database], Loss | None], work: Callable[[Database], R]
+    ) -> R:
+        """Do the work, in one transaction with a comparison of what it loses with what was
+        approved, if somebody was asked. `measure` leaves the locks that it takes.
+
+        Raises Conflict if something else would be lost than what was approved; then nothing is
+        done.
+        """
+        if (approved := self.approved) is None:
+            return work(self.database)
+
+        def together(database: Database) -> R:
+            if not database.transaction(lambda c: is_done(c, self.request_id)):
+                check_approved(approved, measure(database))
+            return work(database)
+
+        return self.database.together(together)
+
+    def tried_or_done(
+        self,
+        dry_run: bool,
+        tried: Callable[[Database], tuple[R, Loss]],
+        work: Callable[[Database], R],
+    ) -> R:
+        """Say what the work would lose, if only that is wanted, and return the report of that; else
+        do it as it was approved."""
+        if not dry_run:
+            return self.as_approved(lambda database: tried(database)[1], work)
+        found, loss = tried(self.database)
+        self.say_all(loss.tried)
+        return found
+
 
 STREAMS, READER_GROUPS, DATA, UPKEEP = "streams", "reader groups", "data", "upkeep"
-F = TypeVar("F")
-R = TypeVar("R", bound=Mapping[str, object])  # the report of a run, as weir.job_runs has it
 
 
 def complete(

@@ -4,9 +4,8 @@ An action that may lose data has a `measure`. Who runs it where people can be as
 what it returns, and hands it back with the act, which compares it anew, under the locks of the act.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sqlalchemy import Connection, text
 
@@ -14,7 +13,6 @@ from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.front_ends import give
 
-R = TypeVar("R")
 OF = "of"  # the fact that says which things were meant, whatever their names
 _THINGS = text(
     """SELECT 'stream ' || stream_name AS name, ARRAY[stream_id] AS numbers FROM stream
@@ -59,29 +57,6 @@ def things(
     return {OF: {row.name: list(row.numbers) for row in rows}}
 
 
-def as_approved(
-    database: Database,
-    request_id: str,
-    approved: dict[str, object] | None,
-    measure: Callable[[Database], Loss | None],
-    work: Callable[[Database], R],
-) -> R:
-    """Do the work, in one transaction with a comparison of what it loses with what was approved.
-
-    `approved`: the facts; None if nobody was asked. `measure` leaves the locks that it takes.
-    Raises Conflict if something else would be lost than what was approved; then nothing is done.
-    """
-    if approved is None:
-        return work(database)
-
-    def together(database: Database) -> R:
-        if not database.transaction(lambda c: _is_done(c, request_id)):
-            check_approved(approved, measure(database))
-        return work(database)
-
-    return database.together(together)
-
-
 def check_approved(approved: dict[str, object], now: Loss | None) -> None:
     """Raise Conflict if what would be lost now is not what was approved."""
     if now is not None and now.facts == approved:
@@ -94,7 +69,8 @@ def check_approved(approved: dict[str, object], now: Loss | None) -> None:
     )
 
 
-def _is_done(connection: Connection, request_id: str) -> bool:
+def is_done(connection: Connection, request_id: str) -> bool:
+    """Return whether an earlier try has done what was approved."""
     done: bool = connection.execute(
         text("SELECT EXISTS (SELECT FROM request WHERE request_id = :id)"), {"id": request_id}
     ).scalar_one()

@@ -25,6 +25,7 @@ from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.operations.action import Job
 from weir.operations.expressions import check_time
+from weir.operations.form import Form
 from weir.reader_groups.groups.lifecycle import GroupCreated, create_reader_group
 from weir.reader_groups.groups.pins import Pin
 from weir.reader_groups.groups.update import GroupUpdated, update_reader_group
@@ -62,7 +63,7 @@ class AskedStream:
     scaling loses segments that are more than its minimum. `dry_run`: undo everything."""
 
     name: StreamName
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     segments: int | None = None
     columns: ColumnChanges = NOTHING
     complete_until: str = ""
@@ -78,7 +79,8 @@ class AskedStream:
 
     def check_with(self, known: list[Field] | None) -> None:
         """Check its event time with the columns that it is to have. Raises InvalidInput."""
-        if event_time := self.settings.get("event_time"):
+        event_time = self.settings.get("event_time")
+        if isinstance(event_time, str) and event_time:
             check_time(self.name, event_time, self.columns_after(known))
 
     def check(self, database: Database, _settings: Settings) -> None:
@@ -115,7 +117,7 @@ class AskedGroup:
 
     name: str
     new: bool
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     streams: Sequence[StreamName] | None = None
     start: str = "head"
     end: str = ""
@@ -139,16 +141,17 @@ class AskedGroup:
     def bring(
         self, database: Database, _settings: Settings, allowed: Allowed, *, request_id: str
     ) -> GroupCreated | GroupUpdated:
-        flags = {"allow_loss": allowed.loss, "allow_truncated": allowed.truncated}
         if not self.new:
             _check_something(self.changed)
             return update_reader_group(
                 database, self.name, generation=self.generation, streams=self.streams,
-                start=self.start, pins=self.pins, request_id=request_id, **flags, **self.settings,
+                start=self.start, pins=self.pins, allow_loss=allowed.loss,
+                allow_truncated=allowed.truncated, request_id=request_id, **self.settings,
             )  # fmt: skip
         made = create_reader_group(
             database, self.name, self.streams or (), start=self.start, end=self.end,
-            request_id=request_id, **flags, **self.settings,
+            allow_loss=allowed.loss, allow_truncated=allowed.truncated, request_id=request_id,
+            **self.settings,
         )  # fmt: skip
         if self.pins:
             update_reader_group(database, self.name, pins=self.pins, request_id=request_id)
@@ -175,7 +178,7 @@ class AskedStore:
             definition=AdjunctDefinition(**self._of(AdjunctDefinition)),
         )  # fmt: skip
 
-    def _of(self, part: type[Any]) -> dict[str, Any]:
+    def _of(self, part: type[Form]) -> dict[str, Any]:
         return {one.name: self.settings[one.name] for one in fields(part)
                 if one.name in self.settings}  # fmt: skip
 

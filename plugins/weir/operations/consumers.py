@@ -2,24 +2,18 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from weir.consumers.engine import ENGINES
-from weir.consumers.outputs import Output, check_named_once
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.model.amounts import SIZE_PATTERN
-from weir.model.names import (
-    ADJUNCT_STORE_PATTERN,
-    FUNCTION_PATTERN,
-    LABEL_PATTERN,
-)
+from weir.model.names import ADJUNCT_STORE_PATTERN, FUNCTION_PATTERN, LABEL_PATTERN
 from weir.model.stream_configuration import Configuration
-from weir.operations.asked import Allowed
 from weir.operations.form import (
+    ENGINES,
     OUTPUT_PATTERN,
     SIZES,
     argument,
@@ -29,6 +23,9 @@ from weir.operations.form import (
 )
 from weir.reader_groups.groups.consumers import declare_consumer, declared_consumer
 from weir.settings import Settings
+
+if TYPE_CHECKING:
+    from weir.operations.asked import Allowed
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Process:
         "What computes: spark gives the function DataFrames; pyarrow gives it tables, without a "
         "JVM, and takes pandas and Polars DataFrames, too; auto: spark, or pyarrow where pyspark "
         "is not installed.",
-        "auto", enum=["auto", *ENGINES],
+        "auto", enum=list(ENGINES),
         section="Readers, order and errors",
     )  # fmt: skip
     readers: int = argument(
@@ -176,26 +173,27 @@ class AskedConsumer:
     settings of those that its group reads. `made`: streams that need not exist yet."""
 
     group: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     streams: Mapping[str, Configuration]
     made: Collection[str]
 
     def check(self, database: Database, settings: Settings) -> None:
         """Check the name of its function and its outputs, as its first run would. Raises
         InvalidInput, or NotFound for a stream or table that does not exist."""
+        from weir.consumers.outputs import Output, check_named_once
         from weir.consumers.places import check_order_known
         from weir.consumers.user_functions import check_function_name
 
-        arguments = self.arguments
-        check_function_name(arguments["function"], settings.function_packages)
-        outputs = [Output.parse(one, settings.output_roots) for one in arguments["outputs"]]
+        asked = parse(Process, {"reader_group": self.group, **self.arguments})
+        check_function_name(asked.function, settings.function_packages)
+        outputs = [Output.parse(one, settings.output_roots) for one in asked.outputs]
         check_named_once(outputs)
         # What a manager or a store keeps from being delivered is known when it runs.
-        delivered = self.streams if not {"adjuncts", "manager"} & set(arguments) else {}
+        delivered = self.streams if not {"adjuncts", "manager"} & set(self.arguments) else {}
         for one in outputs:
             one.check_not_input(self.group, delivered)
             if one.publication.ordered:
-                check_order_known(delivered, arguments.get("order", "segment"), one)
+                check_order_known(delivered, asked.order, one)
 
         def there(connection: Connection) -> None:
             for one in outputs:
@@ -205,7 +203,7 @@ class AskedConsumer:
         database.transaction(there)
 
     def bring(
-        self, database: Database, _settings: Settings, _allowed: Allowed, *, request_id: str
+        self, database: Database, _settings: Settings, _allowed: "Allowed", *, request_id: str
     ) -> dict[str, object]:
         """Keep it with its group."""
         declare_consumer(database, self.group, dict(self.arguments), request_id=request_id)

@@ -9,24 +9,23 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.adjunct.stores import read_store
 from weir.controller.locks import read_stream
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.history.job_runs import was_begun
 from weir.model.names import stream_name
 from weir.operations.action import Action, F, Job, R
+from weir.operations.form import Form
 from weir.reader_groups.locks import no_such_group
 
 log = logging.getLogger("weir.operations")
 _EXISTS: dict[str, Callable[[Connection, str], object]] = {
     "stream": lambda connection, name: read_stream(connection, stream_name(name)),
     "reader_group": lambda connection, name: _check_group(connection, name),
-    "adjunct_store": read_store,
+    "adjunct_store": lambda connection, name: _check_store(connection, name),
 }
 
 
@@ -58,13 +57,19 @@ def check_early(job: Job, action: Action[F, R], parsed: F, *, here: bool) -> Non
         log.debug("what could be known early is left to the job", exc_info=True)
 
 
-def _check_names(connection: Connection, parsed: Any) -> None:
+def _check_names(connection: Connection, parsed: Form) -> None:
     """Check that what the arguments name exists."""
     for one in fields(parsed):
         if exists := _EXISTS.get(one.metadata["names"]):
             value = getattr(parsed, one.name)
             for name in value if isinstance(value, list) else filter(None, [value]):
                 exists(connection, name)
+
+
+def _check_store(connection: Connection, name: str) -> None:
+    from weir.adjunct.stores import read_store  # which loads pyarrow
+
+    read_store(connection, name)
 
 
 def _check_group(connection: Connection, name: str) -> None:

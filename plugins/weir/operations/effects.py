@@ -2,14 +2,13 @@
 and whoever gives it means something."""
 
 from dataclasses import fields
-from typing import Any
 
 from weir.errors import InvalidInput
 from weir.front_ends import called, leave_out
-from weir.operations.form import default_of
+from weir.operations.form import Form, default_of
 
 
-def check_effects(arguments: Any) -> None:
+def check_effects(arguments: Form) -> None:
     """Raise InvalidInput for an argument of a form that would change nothing. One that is what the
     form begins with counts as not given. A setting is no such argument: it is kept, and shown, and
     counts as soon as what it stands beside is set."""

@@ -1,7 +1,7 @@
 """What the content of a field means: a text, or the entries of a list, one a line in a form."""
 
 import re
-from typing import Any
+from typing import TypedDict
 
 from weir.front_ends import in_form
 
@@ -10,14 +10,37 @@ TEXT_PATTERN = r"^[^\x00]*$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"
 
 
-def holds_nothing(value: Any, schema: dict[str, Any]) -> bool:
+class Keywords(TypedDict, total=False):
+    """The keywords of JSON schema that arguments have. `exact`: whether a line of a list is meant
+    as it is."""
+
+    pattern: str
+    enum: list[str]
+    minimum: int
+    maximum: int
+    minLength: int
+    maxLength: int
+    items: "Schema"
+    minItems: int
+    maxItems: int
+    uniqueItems: bool
+    exact: bool | str
+
+
+class Schema(Keywords):
+    """The JSON schema of an argument, or of the entries of one."""
+
+    type: str
+
+
+def holds_nothing(value: object, schema: Schema) -> bool:
     """Return whether a list has an empty entry, which may be a key, but names nothing."""
     if not isinstance(value, list) or schema["type"] != "array":
         return False
     return "" in value and not schema["items"].get("exact")
 
 
-def as_meant(value: Any, schema: dict[str, Any]) -> Any:
+def as_meant(value: object, schema: Schema) -> object:
     """Return what a person means by the content of a field: without the blanks around it, a list
     of a form without the blank lines beside others; an `exact` line as it is (`OUTSIDE_FORMS`: but
     in forms). Nothing but blank lines stays what it is: it does not mean an empty list, which often

@@ -5,9 +5,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 
 from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
@@ -66,8 +65,8 @@ def wrong(what: str, error: WeirError) -> Check:
     return Check(what, False, found, remedy)
 
 
-def _one(database: Database, statement: str, **given: Any) -> Any:
-    return database.transaction(lambda c: c.execute(text(statement), given).one())
+def _one(database: Database, statement: str) -> Row[tuple[object, ...]]:
+    return database.transaction(lambda c: c.execute(text(statement)).one())
 
 
 def _server(_: Settings, database: Database) -> Check:

@@ -3,10 +3,12 @@
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
-from typing import Any, TypeVar, get_origin, get_type_hints
+from types import EllipsisType
+from typing import ClassVar, Protocol, TypeVar, Unpack, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
 from weir.front_ends import called
@@ -27,14 +29,24 @@ from weir.model.names import (
 from weir.operations.entries import (
     LINE_PATTERN,
     TEXT_PATTERN,
+    Keywords,
+    Schema,
     as_meant,
     holds_nothing,
     holds_quotes,
     within_quotes,
 )
 
-A = TypeVar("A")
-_kinds: Callable[[Any], dict[str, Any]] = cache(get_type_hints)  # reads a whole form
+
+class Form(Protocol):
+    """The arguments of an action: a dataclass, each of whose fields is made by `argument`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
+
+
+A = TypeVar("A", bound=Form)
+T = TypeVar("T")
+_kinds: Callable[[type[Form]], dict[str, object]] = cache(get_type_hints)  # reads a whole form
 SEGMENT_PATTERN = r"^[0-9]+\.[0-9]+$"
 STARTING_POINT = (
     "head, tail, a time such as 2013-06-01 09:00 (UTC), event time 2013-06-01 (of streams that "
@@ -44,9 +56,10 @@ STARTING_POINT = (
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
-TAGS: dict[str, Any] = {
+TAGS: Keywords = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
+ENGINES = ("auto", "spark", "pyarrow")  # what computes
 AGES = ["12 h", "7 d", "30 d", "none"]  # examples of amounts, and of starting points
 SIZES = ["500 MB", "2 GB", "none"]
 STARTING_POINTS = ["head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7"]
@@ -56,7 +69,7 @@ LONGEST_OBJECT = 100_000  # as JSON
 # What a text must be, for the sentences of errors.
 RENAME_PATTERN = r"^\s*\S.*->\s*\S.*$"
 DEFAULT_PATTERN = r"^\s*[^\s=][^=]*=.*$"
-_TEXTS = {
+TEXTS = {
     LINE_PATTERN: "a text on one line without control characters",
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
@@ -82,17 +95,17 @@ _TEXTS = {
 def argument(
     title: str,
     description: str,
-    default: Any = MISSING,
+    default: T | EllipsisType = ...,
     *,
     section: str = "",
     examples: Sequence[str] = (),
     multiline: bool = False,
     names: str = "",
-    in_forms: Any = None,
+    in_forms: T | None = None,
     beside: str = "",
     unless: str = "",
-    **schema: Any,
-) -> Any:
+    **schema: Unpack[Keywords],
+) -> T:
     """Return a field of a form.
 
     `section`: the title of the collapsed part of the form that has it; without one it is in the
@@ -104,16 +117,21 @@ def argument(
     and the one beside which it does not (`check_effects`). `schema`: JSON schema keywords (pattern,
     enum, minimum ...).
     """
-    shown: dict[str, Any] = {"section": section} if section else {}
+    shown: dict[str, object] = {"section": section} if section else {}
     shown |= {"examples": list(examples)} if examples else {}
     shown |= {"format": "multiline"} if multiline else {}
     metadata = {
         "title": title, "description": description, "schema": schema, "shown": shown,
         "names": names, "in_forms": in_forms, "beside": beside, "unless": unless,
     }  # fmt: skip
-    if isinstance(default, (list, dict)):
-        return field(default_factory=lambda: type(default)(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+    made: T
+    if isinstance(default, EllipsisType):
+        made = field(metadata=metadata)
+    elif isinstance(default, (list, dict)):
+        made = field(default_factory=lambda: copy(default), metadata=metadata)
+    else:
+        made = field(default=default, metadata=metadata)
+    return made
 
 
 def stream_argument(
@@ -121,26 +139,35 @@ def stream_argument(
     pattern: str = STREAM_PATTERN,
     *,
     new: bool = False,
-) -> Any:
+) -> str:
     """Return a field for the name of a stream: of one that exists, unless `new`."""
     names = "" if new else "stream"
     return argument("Stream", description, pattern=pattern, names=names)
 
 
+def streams_argument(description: str, *, checked: bool = False) -> list[str]:
+    """Return a field for the names of streams; if it is empty, the action chooses some. `checked`:
+    whether it is refused early that one does not exist."""
+    return argument(
+        "Streams", description, [], names="stream" if checked else "",
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
+    )  # fmt: skip
+
+
 def reader_group_argument(
     description: str = "The reader group's name.", *, new: bool = False
-) -> Any:
+) -> str:
     """Return a field for the name of a reader group: of one that exists, unless `new`."""
     names = "" if new else "reader_group"
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN, names=names)
 
 
-def dry_run_argument(description: str) -> Any:
+def dry_run_argument(description: str) -> bool:
     """Return the argument by which an action only says what it would do, as its form begins."""
     return argument("Dry run", description, False, in_forms=True)
 
 
-def loss_argument() -> Any:
+def loss_argument() -> bool:
     """Return the argument that allows a change by which groups lose unread events."""
     return argument(
         "Allow loss",
@@ -151,7 +178,7 @@ def loss_argument() -> Any:
     )
 
 
-def truncated_argument(section: str = "") -> Any:
+def truncated_argument(section: str = "") -> bool:
     """Return the argument that allows a group to begin at the head where events are truncated."""
     return argument(
         "Allow truncated",
@@ -162,77 +189,33 @@ def truncated_argument(section: str = "") -> Any:
     )
 
 
-def is_required(known: Field[Any]) -> bool:
+def is_required(known: Field[object]) -> bool:
     """Return whether an argument has no default."""
     return known.default is MISSING and known.default_factory is MISSING
 
 
-def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
+def json_schema(form: type[Form], known: Field[object]) -> Schema:
     """Return the JSON schema of one argument, as the job takes it."""
     kind = _kinds(form)[known.name]
-    types = {str: "string", int: "integer", bool: "boolean", dict: "object"}
-    schema = {"type": types.get(get_origin(kind) or kind, "array"), **known.metadata["schema"]}
+    types: dict[object, str] = {str: "string", int: "integer", bool: "boolean", dict: "object"}
+    keywords: Keywords = known.metadata["schema"]
+    schema: Schema = {"type": types.get(get_origin(kind) or kind, "array"), **keywords}
     if "items" in schema:
         schema["items"] = _storable(schema["items"])
     return _storable(schema)
 
 
-def _storable(schema: dict[str, Any]) -> dict[str, Any]:
+def _storable(schema: Schema) -> Schema:
     """Return the schema; a text in it must not contain NUL, which Postgres does not store."""
     if schema["type"] != "string" or "pattern" in schema or "enum" in schema:
         return schema
     return {**schema, "pattern": TEXT_PATTERN}
 
 
-def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
-    """Return the JSON schema of the argument's field in a form, which also accepts what people
-    leave empty and paste.
-
-    Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
-    "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
-    per line, so its entries come as texts, some of them blank; `parse` takes away
-    what this schema adds.
-    """
-    schema = json_schema(form, known)
-    schema.pop("uniqueItems", None)  # of lines, of which several may be blank
-    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
-        # Airflow's error shows the schema, and so these words, too.
-        schema["allowed"] = _TEXTS[schema["pattern"]]
-        schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
-    if schema["type"] == "array":
-        schema["items"] = _line(schema["items"])
-        named = {"contains": {"not": {"type": "string", "pattern": r"^\s*$"}}}
-        if schema.get("minItems"):
-            schema |= named
-        elif not schema["items"].get("exact"):  # nothing but blank lines does not mean all
-            schema |= {"if": {"minItems": 1}, "then": named}
-    if not is_required(known):
-        schema["type"] = [schema["type"], "null"]
-        schema.pop("minLength", None)
-        if "enum" in schema:
-            schema["enum"] = [*schema["enum"], None]
-            schema["values_display"] = {"null": f"(default: {known.default})"}
-    return schema
-
-
-def _line(items: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a line of a list's field."""
-    if items.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
-        allowed = _TEXTS[items["pattern"]]
-        return {**items, "pattern": _with_blanks(items["pattern"], False), "allowed": allowed}
-    return {key: value for key, value in items.items() if key != "minLength"}
-
-
-def _with_blanks(pattern: str, required: bool) -> str:
-    """Return the pattern for a text with blanks around it, or for nothing, unless required."""
-    inner = pattern.removeprefix("^").removesuffix("$")
-    return rf"^\s*({inner}){'' if required else '?'}\s*$"
-
-
-def parse(form: type[A], given: dict[str, Any]) -> A:
+def parse(form: type[A], given: Mapping[str, object]) -> A:
     """Return the checked arguments. A null is what the form begins with. Raises InvalidInput naming
     the argument, its value and what is allowed."""
-    known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
+    known = {f.name: f for f in fields(form)}
     for name in given:
         if name not in known:
             meant = difflib.get_close_matches(name, known, n=1)
@@ -241,7 +224,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 "argument_invalid",
                 f"there is no argument {name!r}{hint}; there are {', '.join(known) or 'none'}.",
             )
-    values = {}
+    values: dict[str, object] = {}
     for name, one in known.items():
         schema = json_schema(form, one)
         value = as_meant(given.get(name), schema)
@@ -271,12 +254,12 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     return form(**values)
 
 
-def default_of(known: Any) -> Any:
+def default_of(known: Field[object]) -> object:
     """Return what a field of a form is if it is not given; MISSING if it must be."""
     return known.default if known.default_factory is MISSING else known.default_factory()
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """Yield the texts in a value: itself, or those in a list or in a JSON object."""
     if isinstance(value, str):
         yield value
@@ -285,12 +268,12 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _is_text(schema: dict[str, Any]) -> bool:
+def _is_text(schema: Schema) -> bool:
     """Return whether the field is one to write in, not one to choose from."""
-    return bool(schema["type"] == "string" and "enum" not in schema)
+    return schema["type"] == "string" and "enum" not in schema
 
 
-def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
+def _refusal(name: str, value: object, schema: Schema) -> InvalidInput:
     """Return the error for a value that does not fit."""
     if isinstance(value, list) and schema["type"] == "array":
         for part in value:
@@ -319,35 +302,34 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
     )
 
 
-def _wanted(schema: dict[str, Any], value: Any) -> str:
+def _wanted(schema: Schema, value: object) -> str:
     """Return in words what fits a schema; with the longest length if the value is longer."""
-    if not isinstance(value, (str, list)) or len(value) <= schema.get(
-        "maxLength", schema.get("maxItems", len(value))
-    ):
-        schema = {k: v for k, v in schema.items() if k not in ("maxLength", "maxItems")}
+    most = schema.get("maxLength", schema.get("maxItems"))
+    if not isinstance(value, (str, list)) or most is None or len(value) <= most:
+        most = None
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
-    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
-        longest = f" and at most {schema['maxLength']:,} long" if "maxLength" in schema else ""
-        return _TEXTS[schema["pattern"]] + longest
+    if (pattern := schema.get("pattern", TEXT_PATTERN)) != TEXT_PATTERN:
+        return TEXTS[pattern] + ("" if most is None else f" and at most {most:,} long")
     what = {
         "string": "a text", "boolean": "true or false", "integer": "a whole number",
         "array": "a list",
         "object": f"a JSON object of at most {LONGEST_OBJECT:,} characters",
     }[schema["type"]]  # fmt: skip
     bounds = [
-        f"{says} {schema[keyword]:,}"
-        for keyword, says in (
-            ("minimum", "at least"), ("maximum", "at most"),
-            ("minLength", "with a length of at least"), ("maxLength", "with a length of at most"),
-            ("minItems", "with a length of at least"), ("maxItems", "with a length of at most"),
+        f"{says} {bound:,}"
+        for bound, says in (
+            (schema.get("minimum"), "at least"), (schema.get("maximum"), "at most"),
+            (schema.get("minLength"), "with a length of at least"),
+            (schema.get("minItems"), "with a length of at least"),
+            (most, "with a length of at most"),
         )
-        if keyword in schema
+        if bound is not None
     ]  # fmt: skip
     return f"{what} {' and '.join(bounds)}".rstrip()
 
 
-def _is_json(value: dict[str, Any]) -> bool:
+def _is_json(value: object) -> bool:
     """Return whether Postgres stores a value and gives it back as it is: not dates, numbers as
     names, or NaN."""
     try:
@@ -357,13 +339,13 @@ def _is_json(value: dict[str, Any]) -> bool:
     return len(written) <= LONGEST_OBJECT and json.loads(written) == value
 
 
-def _fits(value: Any, schema: dict[str, Any]) -> bool:
+def _fits(value: object, schema: Schema) -> bool:
     """Return whether a value fits the few JSON schema keywords that the forms use."""
     kinds = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
-    if not isinstance(value, kinds[schema.get("type", "string")]):
+    if not isinstance(value, kinds[schema["type"]]):
         return False
     if isinstance(value, bool):
-        return bool(schema["type"] == "boolean")
+        return schema["type"] == "boolean"
     if isinstance(value, list):
         return (
             schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
@@ -378,4 +360,5 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
             and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
             and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
         )
-    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
+    assert isinstance(value, int)
+    return schema.get("minimum", value) <= value <= schema.get("maximum", value)

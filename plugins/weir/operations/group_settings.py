@@ -1,17 +1,13 @@
 """The settings of reader groups, as the forms have them that create and change one."""
 
-from typing import Any
-
 from weir.model.amounts import AGE_PATTERN, NONE
 from weir.model.group_configuration import ON_GAP, RELEASE
-from weir.operations.form import (
-    AGES,
-    LONGEST_CUT,
-)
+from weir.operations.entries import Keywords
+from weir.operations.form import AGES, LONGEST_CUT
 from weir.operations.setting import Setting
 
 MOST_STREAMS = 1_000
-WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
+WRITTEN: Keywords = {"minLength": 1, "maxLength": LONGEST_CUT}
 
 
 def time_out(description: str) -> Setting:
@@ -77,7 +73,7 @@ SETTINGS: dict[str, Setting] = {
         "More",
         "Subject",
         "The column of the streams, files and tables that its consumers write which has the "
-        "routing keys of the events that they read, such as customer: by it an erasure finds them.",
+        "routing keys of the events that they read, such as customer: by it copies are found.",
         if_empty="the column of the same name", schema={"maxLength": 300},
     ),
 }  # fmt: skip

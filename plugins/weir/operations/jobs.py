@@ -85,8 +85,7 @@ class Forms(Mapping[str, type[Any]]):
         return self._actions.names
 
     def __getitem__(self, name: str) -> type[Any]:
-        form: type[Any] = self._actions[name].form
-        return form
+        return self._actions[name].form
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._actions)

@@ -98,6 +98,12 @@ def main(action: Action[F, R], argv: Sequence[str] | None = None) -> int:
         return 1 if retryable else 2
 
 
+def run_if_main(action: Action[F, R], module: str) -> None:
+    """Run a job from its command line if its module is the program: the last line of its file."""
+    if module == "__main__":
+        raise SystemExit(main(action))
+
+
 def perform(job: Job, action: Action[F, R], arguments: dict[str, object]) -> dict[str, object]:
     """Check the arguments of a job, record that it runs, run its action, and record its report,
     which is returned, and its sentence, which the job has then. Raises what the check and the run

@@ -2,14 +2,16 @@
 return the settings that a form gives."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
-from weir.operations.form import MOST_PATTERN, argument, is_required
+from weir.operations.entries import Keywords
+from weir.operations.form import MOST_PATTERN, Form, argument, default_of, is_required
 
-A = TypeVar("A")
+A = TypeVar("A", bound=Form)
+Default = str | int | list[str]
 UNCHANGED = "unchanged"
 REMOVED = "-"  # alone in a list or, if it may be empty, as a text: what was set is removed
 
@@ -27,10 +29,10 @@ class Setting:
     section: str
     title: str
     description: str
-    default: Any = ""
+    default: Default = ""
     if_empty: str = ""
     removed_by: str = REMOVED
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    schema: Keywords = field(default_factory=Keywords)
     examples: Sequence[str] = ()
 
     def created(self, section: str | None = None) -> Any:
@@ -38,9 +40,9 @@ class Setting:
         section."""
         blank = "0" if isinstance(self.default, int) else "Empty"
         more = f" {blank}: {self.if_empty}." if self.if_empty else ""
-        schema = dict(self.schema)
+        schema = self.schema.copy()
         if "enum" in schema and self.default not in schema["enum"]:  # only a new owner has it
-            schema["enum"] = [self.default, *schema["enum"]]
+            schema["enum"] = [str(self.default), *schema["enum"]]
         shown = self.section if section is None else section
         return self._field(more, self.default, shown, schema)
 
@@ -49,13 +51,15 @@ class Setting:
         blank, schema, more = self._unchanged()
         return self._field(more, blank, self.section, schema)
 
-    def _field(self, more: str, default: Any, section: str, schema: dict[str, Any]) -> Any:
-        shown: dict[str, Any] = {"section": section, "examples": self.examples}
-        return argument(self.title, self.description + more, default, **shown, **schema)
+    def _field(self, more: str, default: Default, section: str, schema: Keywords) -> object:
+        description = self.description + more
+        return argument(
+            self.title, description, default, section=section, examples=self.examples, **schema
+        )
 
-    def _unchanged(self) -> tuple[Any, dict[str, Any], str]:
+    def _unchanged(self) -> tuple[Default, Keywords, str]:
         """Return the default, the schema and a sentence more of the field that changes nothing."""
-        schema = dict(self.schema)
+        schema = self.schema.copy()
         if isinstance(self.default, bool):
             return UNCHANGED, {"enum": [UNCHANGED, "yes", "no"]}, ""
         if "enum" in schema:
@@ -80,12 +84,12 @@ def with_settings(
     """
 
     def made(form: type[A]) -> type[A]:
-        own = [(one.name, one.type, one) for one in fields(form)]  # type: ignore[arg-type]
+        own = [(one.name, one.type, one) for one in fields(form)]
         added = []
         for name, one in settings.items():
             if name not in (changed or ()):
                 shown = one.created() if changed is None else one.changed()
-                blank = shown.default_factory() if shown.default is MISSING else shown.default
+                blank = default_of(shown)
                 added.append((name, list[str] if blank == [] else type(blank), shown))
         late = [one for one in own if "section" in one[2].metadata["shown"]]
         early = [one for one in own if one not in late]
@@ -100,7 +104,7 @@ def with_settings(
     return made
 
 
-def settings_of(form: Any, configuration: type[Any]) -> dict[str, Any]:
+def settings_of(form: Form, configuration: type[Form]) -> dict[str, object]:
     """Return the settings of a configuration that a form gives, by their names and as the
     configuration has them. What a form requires is no setting.
 
@@ -124,7 +128,7 @@ def _is_given(value: object, choices: Collection[str]) -> bool:
     return isinstance(value, bool) or bool(value)
 
 
-def _setting(value: object, kind: object, default: object, pattern: str | None) -> Any:
+def _setting(value: object, kind: object, default: object, pattern: str | None) -> object:
     """Return a value that was filled in as a setting of this type and default."""
     if isinstance(value, list):
         return () if value == [REMOVED] else tuple(value)

@@ -31,3 +31,11 @@ class CutStep:
 
     run: Callable[[Job, dict[str, object]], None]
     said: Callable[[Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that an annex puts into the view `metrics`, and what it is."""
+
+    name: str
+    about: str

@@ -2,16 +2,12 @@
 declarations."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from weir.model.adjunct_configuration import (
-    AdjunctConfiguration,
-    AdjunctDefinition,
-)
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.amounts import parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, stream_name
 from weir.operations.asked import AskedStore
-from weir.operations.form import stream_argument
+from weir.operations.form import Form, stream_argument
 from weir.operations.setting import settings_of, with_settings
 from weir.operations.store_settings import SETTINGS, store_argument
 
@@ -40,7 +36,7 @@ class UpdateAdjunctStore:
     adjunct_store: str = store_argument()
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """The settings to change, by their names. Raises InvalidInput for a wrong amount."""
         return store_settings_of(self)
 
@@ -50,8 +46,9 @@ class UpdateAdjunctStore:
         return AskedStore(self.adjunct_store, self.changes)
 
 
-def store_settings_of(form: Any) -> dict[str, Any]:
+def store_settings_of(form: Form) -> dict[str, object]:
     """Return the settings of a store that a form gives: how it is kept, how it makes keys and
     values, and its time-out."""
     given = settings_of(form, AdjunctConfiguration) | settings_of(form, AdjunctDefinition)
-    return given | ({"time_out": parse_age(form.time_out)} if form.time_out.strip() else {})
+    time_out = form.__dict__["time_out"]
+    return given | ({"time_out": parse_age(time_out)} if time_out.strip() else {})

@@ -1,7 +1,6 @@
 """The settings of adjunct stores, as the forms have them that define and change one."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from weir.model.adjunct_configuration import (
     LAYOUTS,
@@ -13,14 +12,15 @@ from weir.model.adjunct_configuration import (
 from weir.model.amounts import AGE_PATTERN, NONE
 from weir.model.names import ADJUNCT_STORE_PATTERN
 from weir.model.stream_configuration import LONGEST_EXPRESSION
+from weir.operations.entries import Keywords
 from weir.operations.form import AGES, LONGEST_COLUMNS, LONGEST_CUT, argument
 from weir.operations.group_settings import time_out
 from weir.operations.setting import Setting
 
-_TEXT: dict[str, object] = {"maxLength": LONGEST_EXPRESSION}
+_TEXT: Keywords = {"maxLength": LONGEST_EXPRESSION}
 
 
-def store_argument(description: str = "The store, as scope/name.", *, new: bool = False) -> Any:
+def store_argument(description: str = "The store, as scope/name.", *, new: bool = False) -> str:
     """Return a field for the name of an adjunct store: of one that exists, unless `new`."""
     names = "" if new else "adjunct_store"
     return argument("Adjunct store", description, pattern=ADJUNCT_STORE_PATTERN, names=names)

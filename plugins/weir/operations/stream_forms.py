@@ -1,7 +1,6 @@
 """The forms by which streams are created and changed: of jobs, and of entries in declarations."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from weir.errors import InvalidInput
 from weir.front_ends import called
@@ -9,10 +8,7 @@ from weir.model.column_changes import ColumnChanges
 from weir.model.declared_columns import declared_columns
 from weir.model.names import stream_name
 from weir.model.scaling_policy import MOST_SEGMENTS
-from weir.model.stream_configuration import (
-    LONGEST_EXPRESSION,
-    Configuration,
-)
+from weir.model.stream_configuration import LONGEST_EXPRESSION, Configuration
 from weir.operations.asked import AskedStream
 from weir.operations.column_settings import renames, with_defaults
 from weir.operations.expressions import columns_of
@@ -141,7 +137,7 @@ class UpdateStream:
     )
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """The settings to change, by their names in `Configuration`. Raises InvalidInput for an
         amount that is too small."""
         fewest = {"min_segments": self.segments} if self.segments else {}

@@ -13,6 +13,7 @@ from weir.model.stream_configuration import (
     ON_MISSING_KEY,
     PUBLISH,
 )
+from weir.operations.entries import Keywords
 from weir.operations.form import (
     AGES,
     MOST_PATTERN,
@@ -26,12 +27,12 @@ MOST_RATE = 10**12  # a terabyte a second, for one segment
 
 
 def _age(title: str, description: str, if_empty: str, examples: Sequence[str] = ()) -> Setting:
-    pattern = {"pattern": AGE_PATTERN}
+    pattern = Keywords(pattern=AGE_PATTERN)
     return Setting("Retention", title, description, "", if_empty, NONE, pattern, examples)
 
 
 def _size(title: str, description: str, if_empty: str) -> Setting:
-    pattern = {"pattern": SIZE_PATTERN}
+    pattern = Keywords(pattern=SIZE_PATTERN)
     return Setting("Retention", title, description, "", if_empty, NONE, pattern, SIZES)
 
 

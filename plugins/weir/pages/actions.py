@@ -3,15 +3,17 @@ wrong with what was filled in. Nothing here starts it: a browser asks Airflow fo
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from typing import Annotated, Any
+from dataclasses import Field as Argument
+from dataclasses import fields
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from weir.errors import InvalidInput, NotFound
 from weir.front_ends import speaking_to_one, typed
-from weir.operations.form import is_required, json_schema, parse
+from weir.operations.form import Form as Arguments
+from weir.operations.form import default_of, is_required, json_schema, parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.pages.answering import Tagged
 
@@ -24,9 +26,9 @@ class Field(BaseModel):
     name: str
     title: str
     description: str
-    json_schema: dict[str, Any]
+    json_schema: dict[str, object]
     required: bool
-    value: Any
+    value: object
     section: str
     examples: list[str]
     multiline: bool
@@ -126,20 +128,20 @@ def form_of(action: str, given: dict[str, object], trigger: Trigger | None) -> F
     )
 
 
-def _needed(form: type[Any], parsed: Any) -> dict[str, Any]:
+def _needed(form: type[Arguments], parsed: Arguments) -> dict[str, object]:
     """Return the arguments that are not what a command has by itself."""
     values = {one.name: (getattr(parsed, one.name), _default(one)) for one in fields(form)}
     return {name: value for name, (value, own) in values.items() if value != own}
 
 
-def _field(form: type[Any], one: Any) -> Field:
+def _field(form: type[Arguments], one: Argument[object]) -> Field:
     begun = one.metadata["in_forms"]
     shown = one.metadata["shown"]
     return Field(
         name=one.name,
         title=one.metadata["title"],
         description=one.metadata["description"],
-        json_schema=json_schema(form, one),
+        json_schema=dict(json_schema(form, one)),
         required=is_required(one),
         value=_default(one) if begun is None else begun,
         section=shown.get("section", ""),
@@ -148,7 +150,5 @@ def _field(form: type[Any], one: Any) -> Field:
     )
 
 
-def _default(one: Any) -> Any:
-    if one.default_factory is not MISSING:
-        return one.default_factory()
-    return None if one.default is MISSING else one.default
+def _default(one: Argument[object]) -> object:
+    return None if is_required(one) else default_of(one)

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from weir.arrow.browse import Place, Seen, browse
 from weir.controller.locks import read_stream
 from weir.controller.missing import missing_between
 from weir.controller.streams import schema_by_id
@@ -31,6 +30,7 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import show
 from weir.model.segment import segment_name
 from weir.pages.answering import Asked, Tagged
+from weir.pages.browse import Place, Seen, browse
 
 router = APIRouter(route_class=Tagged, tags=["events"])
 
@@ -115,7 +115,7 @@ def list_events(
         lacks = None
         if not seen.table.num_rows and not before and not at:
             lacks = asked.snapshot(lambda c: missing_between(c, stream, None, None, empty=True))
-        return _answer(stream, seen, str(lacks) if lacks else None)
+        return _answer(seen, str(lacks) if lacks else None)
 
 
 @router.get("/streams/{scope}/{name}/keys")
@@ -169,7 +169,7 @@ def _place(before: str, at: str) -> Place | None:
     return Place(to_clock(parse_time(at))) if at else None
 
 
-def _answer(stream: StreamName, seen: Seen, missing: str | None) -> Events:
+def _answer(seen: Seen, missing: str | None) -> Events:
     types = {field["name"]: show(field["type"]) for field in seen.fields}
     names = [n for n in seen.table.column_names if n not in ("_segment", "_offset", "_clock")]
     events = []
@@ -207,7 +207,7 @@ def _cut(text: str | None) -> tuple[str | None, int]:
     return text[:LONGEST], len(text)
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """Return a value as a person reads it: bytes in hexadecimal, decimals with all their digits,
     times in ISO 8601, nested ones as JSON."""
     if value is None or isinstance(value, str):
@@ -225,6 +225,6 @@ def text_of(value: Any) -> str | None:
     return repr(value)
 
 
-def _inner(value: Any) -> Any:
+def _inner(value: object) -> str | None:
     """Return a value within a nested one."""
     return b64encode(value).decode() if isinstance(value, bytes) else text_of(value)

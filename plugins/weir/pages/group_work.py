@@ -6,8 +6,8 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from weir.errors import NotFound
-from weir.history.over_time import Unread, unread_over_time
 from weir.pages.answering import Asked, Tagged
+from weir.pages.over_time import Unread, unread_over_time
 from weir.queries.pages import group_work as sql
 
 router = APIRouter(route_class=Tagged, tags=["reader groups"])

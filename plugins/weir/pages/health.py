@@ -1,6 +1,6 @@
 """How a stream or a reader group is doing, in words: one line, the worst first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -28,11 +28,16 @@ _ALERTS: dict[str, tuple[Level, str]] = {
 
 
 def health_of(
-    state: str, events: int, damage: int, lags: Iterable[Lag], alerts: Iterable[Alert]
+    state: str,
+    events: int,
+    flaws: Mapping[str, int],
+    lags: Iterable[Lag],
+    alerts: Iterable[Alert],
 ) -> Health:
-    """Return how a stream is doing. `damage`: how much of it is not as recorded."""
-    if damage:
-        return Health(level="bad", words=_some(damage, "damaged file"))
+    """Return how a stream is doing. `flaws`: how many of each kind it has."""
+    if flaws:
+        words = ", ".join(_some(number, flaw) for flaw, number in flaws.items())
+        return Health(level="bad", words=words)
     if found := _alarmed(alerts, "{group} "):
         return found
     lags = list(lags)

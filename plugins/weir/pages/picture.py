@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from weir.controller.times import Moment, parse_span
 from weir.database.connection import Database
-from weir.history.key_map import KeyMap, key_map
-from weir.history.over_time import Kept, Unread, kept_over_time, unread_over_time
 from weir.model.clock import to_clock
 from weir.model.names import reader_group_name, stream_name
+from weir.pages.over_time import Kept, Unread, kept_over_time, unread_over_time
 from weir.pages.shells import in_one_file
+from weir.pages.stream_map import KeyMap, key_map
 
 WIDTH = 1200  # pixels, for which a map has rates
 

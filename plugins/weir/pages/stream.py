@@ -42,7 +42,7 @@ class Stream(BaseModel):
     files: Files
     retention: list[sql.RetentionDecision]
     scaling: list[sql.ScaleDecision]
-    erasures: list[sql.Erasure]
+    documents: list[sql.Document]
     completeness: sql.Completeness | None
 
 
@@ -72,7 +72,7 @@ def show_stream(asked: Asked, scope: str, name: str) -> Stream:
             ),
             retention=sql.retention(c, stream=stream, most=NEWEST),
             scaling=sql.scaling(c, stream=stream, most=NEWEST),
-            erasures=sql.erasures(c, stream=stream, most=NEWEST),
+            documents=sql.documents(c, stream=stream, most=NEWEST),
             completeness=sql.completeness(c, stream=stream),
         )
 

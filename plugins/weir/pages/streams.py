@@ -26,7 +26,7 @@ class Facts(sql.Numbers):
     activity: Activity
     groups: list[Lag]
     alerts: list[Alert]
-    damage: int
+    flaws: dict[str, int]
     health: Health
 
 
@@ -93,12 +93,13 @@ def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Fa
         lags[lag.stream].append(lag)
     for alert in health_sql.alerts_of_streams(connection, names=names):
         alerts[alert.stream].append(alert)
-    damage = {row.stream: row.found for row in sql.damage(connection, names=names)}
+    flaws = defaultdict[str, dict[str, int]](dict)
+    for flaw in sql.flaws(connection, names=names):
+        flaws[flaw.stream][flaw.flaw] = flaw.found
     commits = {row.stream: row for row in newest_commits(connection, names, now)}
     made = {}
     for row in sql.numbers(connection, names=names):
         of, newest = row.stream, commits.get(row.stream)
-        found = damage.get(of, 0)
         made[of] = Facts(
             **vars(row) | {"retention": Policy(row.retention, *row.limits).in_short},
             activity=activity_of(
@@ -106,7 +107,7 @@ def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Fa
             ),
             groups=lags[of],
             alerts=alerts[of],
-            damage=found,
-            health=health_of(row.state, row.events, found, lags[of], alerts[of]),
+            flaws=flaws[of],
+            health=health_of(row.state, row.events, flaws[of], lags[of], alerts[of]),
         )
     return [made[name] for name in names if name in made]

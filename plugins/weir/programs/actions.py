@@ -3,13 +3,13 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, replace
-from typing import Any, Literal, get_type_hints
+from dataclasses import Field, fields, replace
+from typing import Literal, get_type_hints
 
 from weir.errors import InvalidInput
 from weir.installation.opened import Installation
 from weir.operations.action import Job
-from weir.operations.form import is_required, json_schema
+from weir.operations.form import Form, default_of, is_required, json_schema
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform, record_failure
 
@@ -41,7 +41,7 @@ def _listed(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, object]]:
+def method_of(action: str, form: type[Form]) -> Callable[..., dict[str, object]]:
     """Return the method that runs an action with the arguments of its form."""
     known = fields(form)
     subjects = [one.name for one in known if is_required(one)]
@@ -67,7 +67,7 @@ def method_of(action: str, form: type[Any]) -> Callable[..., dict[str, object]]:
     return method
 
 
-def _signature(action: str, form: type[Any]) -> inspect.Signature:
+def _signature(action: str, form: type[Form]) -> inspect.Signature:
     """Return the signature for `help`: an argument that is required may be given by its place."""
     kinds = get_type_hints(form)
     return inspect.Signature(
@@ -79,7 +79,7 @@ def _signature(action: str, form: type[Any]) -> inspect.Signature:
                     inspect.Parameter.POSITIONAL_OR_KEYWORD
                     if is_required(one)
                     else inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if is_required(one) else _default(one),
+                    default=inspect.Parameter.empty if is_required(one) else default_of(one),
                     annotation=_kind(form, one, kinds[one.name]),
                 )
                 for one in fields(form)
@@ -89,16 +89,12 @@ def _signature(action: str, form: type[Any]) -> inspect.Signature:
     )
 
 
-def _kind(form: type[Any], known: Field[Any], kind: object) -> object:
+def _kind(form: type[Form], known: Field[object], kind: object) -> object:
     choices = json_schema(form, known).get("enum")
     return Literal[tuple(choices)] if choices else kind
 
 
-def _default(known: Field[Any]) -> object:
-    return known.default if known.default_factory is MISSING else known.default_factory()
-
-
-def _described(form: type[Any]) -> str:
+def _described(form: type[Form]) -> str:
     """Return the text for `help`: what the action does, and what its arguments mean."""
     lines = [inspect.cleandoc(form.__doc__ or ""), ""]
     for one in fields(form):

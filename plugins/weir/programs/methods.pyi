@@ -5,6 +5,12 @@ from typing import Any, Literal, NotRequired, TypedDict
 from weir.adjunct.builds import Built
 from weir.adjunct.expiry import Expired
 from weir.adjunct.stores import StoreDefined, StoreDeleted, StoreUpdated
+from weir.annex.audit.run import AuditReport
+from weir.annex.declarations.differences import Changed
+from weir.annex.erasure.everywhere import EraseReport
+from weir.annex.publication.run import Published
+from weir.annex.recovery.recover import RecoverReport
+from weir.annex.verification.verify import VerifyReport
 from weir.compaction.pack import Packed
 from weir.compaction.records import Compacted
 from weir.consumers.consumer import Consumed
@@ -41,23 +47,6 @@ class BackTestReport(TypedDict):
     scales: list[dict[str, object]]
     scales_not_listed: int
 
-class EraseReport(TypedDict):
-    """What was erased, by stream, store and output: how many events and rows; or would be.
-
-    Of an erasure the sum of its `events`, whether its certificate is `signed`, and what it
-    `waits_for`; of a dry run by stream the events and files, `places`, and what was `asked`."""
-
-    dry_run: bool
-    streams: dict[str, object]
-    stores: dict[str, int]
-    outputs: dict[str, int]
-    remains: list[dict[str, str]]
-    events: NotRequired[int]
-    signed: NotRequired[bool]
-    waits_for: NotRequired[list[str]]
-    places: NotRequired[object]
-    asked: NotRequired[dict[str, object]]
-
 class TruncateReport(TypedDict):
     """What was truncated, or would be."""
 
@@ -74,7 +63,7 @@ class TruncateReport(TypedDict):
 class ApplyReport(TypedDict):
     """What differed from the declarations, and how many things did not."""
 
-    changes: list[dict[str, object]]
+    changes: list[Changed]
     unchanged: int
 
 class AdjunctReport(TypedDict):
@@ -82,17 +71,6 @@ class AdjunctReport(TypedDict):
 
     built: list[Built]
     expired: list[Expired]
-
-class AuditReport(TypedDict):
-    """What an audit looked at and found."""
-
-    proven: bool
-    streams: int
-    groups: int
-    since: str | None
-    files: bool
-    counter_examples: list[dict[str, str | None]]
-    lost: list[dict[str, object]]
 
 class CheckpointsReport(TypedDict):
     """What was recorded of reader groups, which readers had gone, and how far the groups are."""
@@ -106,47 +84,10 @@ class CompactReport(TypedDict):
 
     compacted: list[Compacted]
 
-class Published(TypedDict):
-    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
-    whether it has `ended`, or another run is `busy` with it; or the `error`."""
-
-    stream: str
-    added: NotRequired[int]
-    removed: NotRequired[int]
-    snapshot: NotRequired[int]
-    ended: NotRequired[bool]
-    busy: NotRequired[bool]
-    error: NotRequired[str]
-
 class PublishReport(TypedDict):
     """What was done to the tables of streams."""
 
     published: list[Published]
-
-class ErasedSince(TypedDict):
-    """What may have been erased after the backup. `unknown_since`: not known from this time on.
-    `files`, `examples`: whose events may be back. `certificates`: what the given ones say. `then`:
-    what is to be done."""
-
-    unknown_since: str | None
-    files: NotRequired[int]
-    examples: NotRequired[list[str]]
-    certificates: NotRequired[list[dict[str, object]]]
-    then: list[str]
-
-class RecoverReport(TypedDict):
-    """How database and warehouse differ, and what was done about it."""
-
-    restored: bool
-    moved: bool
-    unknown_files: int
-    unknown: list[str]
-    missing_files: int
-    missing: list[str]
-    found: int
-    lost: list[dict[str, object]]
-    streams: NotRequired[list[dict[str, object]]]
-    erased: ErasedSince
 
 class RetentionReport(TypedDict):
     """What retention did. `deleted`: not of a dry run."""
@@ -181,19 +122,6 @@ class UpkeepReport(TypedDict):
     forgotten: object
     packed: list[Packed]
     compacted: list[Compacted]
-
-class VerifyReport(TypedDict):
-    """What was looked at, and how much damage of each kind there is."""
-
-    streams: int
-    files: int
-    events: int
-    bytes: int
-    without_digest: int
-    keys_not_checked: int
-    damage: dict[str, int]
-    repaired: int
-    complete: bool
 
 class Actions(Acting):
     def back_test(

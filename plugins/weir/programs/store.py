@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pyarrow as pa
 from weir.adjunct.lookup import look_up
 from weir.arrow.read import count_events, read_table
 from weir.arrow.tail import tail_table
-from weir.consumers.engine import ENGINES
 from weir.consumers.reader import Reader
 from weir.controller.queries import Cut
 from weir.controller.times import Moment
@@ -19,6 +17,7 @@ from weir.controller.transactions import Committed
 from weir.errors import check_choice
 from weir.history.lineage import lineage_of
 from weir.operations.engines import CONNECT, engine_of
+from weir.operations.form import ENGINES
 from weir.programs.appending import append_rows
 from weir.programs.methods import Actions
 from weir.queries.history.lineage import Step
@@ -40,12 +39,7 @@ class StreamStore(Actions):
     def __enter__(self) -> "StreamStore":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -59,7 +53,7 @@ class StreamStore(Actions):
     def append(
         self,
         stream: str,
-        rows: Any,
+        rows: object,
         *,
         writer_id: str = "",
         batch_id: str = "",
@@ -147,7 +141,7 @@ class StreamStore(Actions):
 
         return picture_of(self.database, of, since, until)
 
-    def look_up(self, adjunct_store: str, key: Any, version: int | None = None) -> Any:
+    def look_up(self, adjunct_store: str, key: object, version: int | None = None) -> Any:
         """Return what a key has in a version of an adjunct store (None: the newest): its value
         columns, and in `_clock` the clock of the event that they come from. None if the key is not
         there. See `weir.adjunct.lookup.look_up`. Raises NotFound for the store and the version."""
@@ -179,7 +173,7 @@ class StreamStore(Actions):
         what `weir.consumers.reader.Reader` says.
         """
         if engine:
-            check_choice("engine", engine, ENGINES)
+            check_choice("engine", engine, ENGINES[1:])
         name = self.engine if engine in ("", "spark") and self.engine == CONNECT else engine
         chosen, in_memory = engine_of(self, name or self.engine)
         reading = Reading.of(self.settings, in_memory=in_memory, **options)

@@ -152,5 +152,5 @@ def no_such_group(name: str) -> NotFound:
 
 def _group_of(row: sql.GroupRow) -> LockedGroup:
     given = row._asdict()
-    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, given))
+    configuration = columns.taken(GroupConfiguration, given)
     return LockedGroup(configuration=configuration, **given)

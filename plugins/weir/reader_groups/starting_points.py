@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -165,7 +164,7 @@ def by_stream(names: Sequence[str], written: str) -> Mapping[str, str]:
     """Return the written cut of each stream: for one stream `0.0=12`, for several from JSON by
     name."""
     try:
-        value: Any = json.loads(written)
+        value: object = json.loads(written)
     except ValueError:
         value = None
     if isinstance(value, dict) and any("/" in key for key in value):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Conflict, NotFound
+from weir.errors import Conflict
 from weir.front_ends import do, give
 from weir.model.names import StreamName
 from weir.queries.retention import delete_stream as sql
@@ -58,15 +58,7 @@ def delete_stream(
     )
 
     def work(connection: Connection) -> StreamDeleted:
-        # Before locking: of a stream that is deleted there is no row to lock.
-        if not dry_run and (before := request.result(connection)) is not None:
-            return before
-        try:
-            stream = lock_stream_and_groups(connection, name)
-        except NotFound:  # another try of this request may have deleted it meanwhile
-            if (before := request.result(connection)) is None:
-                raise
-            return before
+        stream = lock_stream_and_groups(connection, name)
         if stream.state != "sealed":
             raise Conflict(
                 "stream_not_sealed",
@@ -86,7 +78,7 @@ def delete_stream(
         )
         return request.done(connection, {"stream": str(name), "files": files})
 
-    return database.transaction(work)
+    return database.transaction(lambda c: request.deleted(c, work, dry_run=dry_run))
 
 
 def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> dict[str, int]:

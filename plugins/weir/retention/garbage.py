@@ -96,7 +96,7 @@ def sweep(
     while True:
         look = partial(
             sql.sweepable, grace=grace_period, again=again_after,
-            compacted=max(grace_period, compacted_grace), root=last[0], path=last[1], most=AT_ONCE,
+            compacted=compacted_grace, root=last[0], path=last[1], most=AT_ONCE,
         )  # fmt: skip
         every = database.transaction(look)
         rows, not_garbage, unopened = _kept(database, warehouse, every, start_spark)

@@ -19,8 +19,6 @@ from weir.model.segment import Segment
 from weir.model.segment_rates import QUIET, Rates
 from weir.queries.scaling import evaluate as sql
 
-# Seconds for which a stream rests after its second silent measurement, doubled each time.
-REST, LONGEST_REST = 300.0, 86_400.0
 _MOST_LOADS = 10  # of a decision to do nothing
 
 
@@ -99,11 +97,10 @@ def read_loads(
     `names`: None for those whose decision may be another than the last one, or, with `everything`,
     for all that scale by load; else these streams.
     """
-    rest = {"rest": REST, "longest": LONGEST_REST}
     if names:
-        rows = sql.of_streams(connection, **rest, names=[str(name) for name in names])
+        rows = sql.of_streams(connection, names=[str(name) for name in names])
     else:
-        rows = (sql.all_by_load if everything else sql.due)(connection, **rest)
+        rows = (sql.all_by_load if everything else sql.due)(connection)
     return [_evaluated(list(group)) for _, group in groupby(rows, lambda row: row.stream_id)]
 
 

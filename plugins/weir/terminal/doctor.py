@@ -16,6 +16,7 @@ from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.examination import Check, examine, not_writable, wrong
 from weir.operations.jobs import ACTIONS
+from weir.operations.work import patience_of, work_of
 from weir.settings import Settings
 from weir.spark.base.java import find_java
 from weir.terminal.doctor_cluster import check_cluster, use_named_master
@@ -137,8 +138,10 @@ def _packages(settings: Settings) -> Iterator[Check]:
             yield Check("functions", True, f"{package} ({found.origin or 'a folder'})")
 
 
-def _periodic(_: Settings, database: Database) -> Check:
-    """Check that the periodic DAGs run, without which nothing is scaled, built or truncated."""
+def _periodic(settings: Settings, database: Database) -> Check:
+    """Check that the periodic DAGs run, without which nothing is scaled, built or truncated: those
+    that have something to do."""
+    due = work_of(database, PERIODIC, patience_of(settings))
     rows = database.transaction(
         lambda c: c.execute(
             text(
@@ -147,14 +150,15 @@ def _periodic(_: Settings, database: Database) -> Check:
                     AND r.started_at > clock_timestamp() - p.value::integer * interval '1 second')
                 ORDER BY p.key"""
             ),
-            {"periods": json.dumps(PERIODIC)},
+            {"periods": json.dumps({job: PERIODIC[job] for job in due})},
         ).scalars().all()
     )  # fmt: skip
     if rows:
-        return Check("upkeep", None, "not run lately: " + ", ".join(f"weir_{one}" for one in rows),
+        return Check("upkeep", None, "something to do, and not run lately: "
+                     + ", ".join(f"weir_{one}" for one in rows),
                      "start Airflow, or unpause these DAGs; until then nothing is checkpointed, "
                      "scaled, built or truncated")  # fmt: skip
-    return Check("upkeep", True, "the periodic jobs ran lately")
+    return Check("upkeep", True, "the periodic jobs ran lately, or have nothing to do")
 
 
 def _java() -> Check:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,8 +26,8 @@ from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
-from weir.operations.metrics import as_text
-from weir.operations.metrics import rows_of as rows_of_metrics
+from weir.pages.metrics import as_text
+from weir.pages.metrics import rows_of as rows_of_metrics
 from weir.settings import Settings
 from weir.terminal.printing import as_json, events, note, print_json, print_lines, table
 
@@ -46,12 +46,12 @@ class Terminal:
     database: Database
     json: bool
 
-    def rows(self, statement: str, **given: Any) -> list[dict[str, Any]]:
+    def rows(self, statement: str, **given: object) -> list[dict[str, Any]]:
         """Return the rows of a query."""
         found = self.database.snapshot(lambda c: c.execute(text(statement), given).all())
         return [dict(row._mapping) for row in found]
 
-    def show(self, rows: list[dict[str, Any]], none: str) -> int:
+    def show(self, rows: Sequence[Mapping[str, object]], none: str) -> int:
         """Print rows, or the line `none` if there are none, and return the exit status."""
         if self.json:
             print_json(rows)
@@ -90,9 +90,7 @@ def metrics(terminal: Terminal, _given: argparse.Namespace) -> int:
 def disk(terminal: Terminal, given: argparse.Namespace) -> int:
     """Say what takes how much space in the warehouse and the database, and what frees it: which
     setting, command or event."""
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = LARGEST
+    most = _most(terminal, given.limit, LARGEST)
     rows = terminal.rows("SELECT * FROM disk ORDER BY bytes DESC, kind, stream, name")
     totals: Counter[str] = Counter()
     for row in rows:
@@ -148,9 +146,7 @@ def tail(terminal: Terminal, given: argparse.Namespace) -> int:
 
 def read(terminal: Terminal, given: argparse.Namespace) -> int:
     """Show the events of a stream from its head on, or those that fulfil a condition."""
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = SHOWN
+    most = _most(terminal, given.limit, SHOWN)
     rows = _matching(terminal, given) if given.where else _all(terminal, given)
     shown = islice(rows, most) if most else rows
     if terminal.json:
@@ -233,9 +229,7 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
             c, given.of, "down" if given.down else "up", depth, given.segment, first, past
         )
     )
-    most = _number(given.limit, "--limit", least=0)
-    if given.limit is None and not terminal.json:
-        most = SHOWN
+    most = _most(terminal, given.limit, SHOWN)
     rows = [one._asdict() for one in steps]
     shown = rows[:most] if most else rows
     terminal.show(shown, f"nothing is known of {given.of}")
@@ -270,7 +264,7 @@ def _say(terminal: Terminal, question: Callable[[Connection], Missing | None]) -
     note(as_json({"truncated": shown}) if terminal.json else f"weir: {lacks}")
 
 
-def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yield events file by file."""
     slices, fields = _plan(terminal, given)
     wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
@@ -299,16 +293,20 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
 
 
 def _rows(found: pa.Table) -> list[dict[str, object]]:
-    return [_placed(row) for row in rows_of(found)]
-
-
-def _placed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return an event with its segment as people write it, and its clock as a time."""
-    return row | {"_segment": segment_name(row["_segment"]), "_clock": clock_time(row["_clock"])}
+    """Return events with their segments as people write them, and their clocks as times."""
+    return [
+        row | {"_segment": segment_name(row["_segment"]), "_clock": clock_time(row["_clock"])}
+        for row in rows_of(found)
+    ]
 
 
 def _columns(given: str | None) -> list[str] | None:
     return None if given is None else [one.strip() for one in given.split(",") if one.strip()]
+
+
+def _most(terminal: Terminal, given: str | None, usual: int) -> int:
+    """Return how many rows to show, 0 for all: what was given, or for people what is usual."""
+    return usual if given is None and not terminal.json else _number(given, "--limit", least=0)
 
 
 def _number(given: str | None, option: str, *, least: int) -> int:

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from weir.errors import InvalidInput
 from weir.front_ends import option, positional
-from weir.operations.form import is_required, json_schema
+from weir.operations.entries import Schema
+from weir.operations.form import Form, is_required, json_schema
 from weir.operations.jobs import FORMS
 
 
@@ -24,7 +25,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InvalidInput("argument_invalid", f"{message}; `{self.prog} --help` says more.")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # type: ignore[override]  # it has more forms
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse what is not known here: argparse leaves that to the parser of all commands, whose
         help does not say what this command takes."""
         found, unknown = super().parse_known_args(args, namespace)
@@ -111,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
         added.needed = is_required(one)  # type: ignore[attr-defined]
 
 
-def _described(known: Field[object], schema: dict[str, object], subject: bool) -> str:
+def _described(known: Field[object], schema: Schema, subject: bool) -> str:
     """Return what a form shows beside a field: whether it must be filled in, how several entries
     are given, and what it has at first."""
     parts = [known.metadata["description"]]
@@ -126,7 +129,7 @@ def _described(known: Field[object], schema: dict[str, object], subject: bool) -
     return " ".join(parts)
 
 
-def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any]:
+def given_arguments(form: type[Form], given: argparse.Namespace) -> dict[str, object]:
     """Return the arguments of a job that were given, as its check takes them."""
     return {
         one.name: _typed(getattr(given, one.name), json_schema(form, one))
@@ -135,7 +138,7 @@ def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any
     }
 
 
-def _typed(value: object, schema: dict[str, object]) -> object:
+def _typed(value: object, schema: Schema) -> object:
     """Return a text as the number or JSON object that it is; other texts are left to the job's
     check."""
     if schema["type"] in ("integer", "number") and isinstance(value, str):

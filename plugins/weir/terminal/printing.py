@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import TypeGuard
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, say_age, say_size
 from weir.operations.jobs import FORMS
@@ -109,7 +109,7 @@ def events(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     ]
 
 
-def records(values: Mapping[str, Any]) -> str:
+def records(values: Mapping[str, object]) -> str:
     """Return a report as lines of `name  value`. Lists of records become tables of their own, and
     the ages and sizes of settings are written as a person gives them: 30 d, 500 MB."""
     lines = []
@@ -130,9 +130,12 @@ def records(values: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _are_sentences(value: Any) -> bool:
-    texts = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
-    return texts and any(" " in one for one in value)
+def _are_sentences(value: object) -> TypeGuard[Sequence[str]]:
+    return (
+        isinstance(value, (list, tuple))
+        and all(isinstance(one, str) for one in value)
+        and any(" " in one for one in value)
+    )
 
 
 def complain(sentence: str) -> None:

@@ -51,7 +51,9 @@ class _Job(Job):
         return super().spark
 
 
-def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def run_job(
+    terminal: Terminal, job: str, arguments: dict[str, object]
+) -> tuple[dict[str, Any], str]:
     """Run a job and return its report and its sentence. What it logs goes to the standard error
     output."""
     running = _Job(job, by_hand(job), terminal.settings, terminal.database)
@@ -74,12 +76,12 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     """Append files to a stream, as one transaction. With --key, a stream that is missing is
     created, with the columns of the files."""
     arguments = given_arguments(FORMS["ingest"], given)
-    files, settings = _readable(arguments.get("files", []), terminal.settings)
+    files, settings = _readable(getattr(given, "files", []), terminal.settings)
     arguments["files"] = files
     terminal = replace(terminal, settings=settings)
     wanted = parse(FORMS["ingest"], arguments)
     name = stream_name(wanted.stream, reserved=False)
-    _check_files(wanted, settings)
+    _check_files(wanted.files, wanted.format, settings)
     created = _create_if_missing(terminal, name, given)
     try:
         report, sentence = run_job(terminal, "ingest", arguments)
@@ -180,7 +182,7 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     differed. With --dry-run nothing is changed; what may lose data needs --allow-loss."""
     arguments = given_arguments(FORMS["apply"], given)
     if "file" in arguments:
-        [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
+        [arguments["file"]], settings = _readable([given.file], terminal.settings)
         terminal = replace(terminal, settings=settings)
     report, sentence = run_job(terminal, "apply", arguments)
     if terminal.json:
@@ -198,7 +200,7 @@ def recover(terminal: Terminal, given: argparse.Namespace) -> int:
     """Reconcile a database that was restored, moved or failed over with its warehouse. With
     --erased, files with certificates of erasures, say which of them it does not know."""
     arguments = given_arguments(FORMS["recover"], given)
-    arguments["erased"] = [_certificate(path) for path in arguments.get("erased", [])]
+    arguments["erased"] = [_certificate(path) for path in getattr(given, "erased", [])]
     report, sentence = run_job(terminal, "recover", arguments)
     note(visible(f"weir: {sentence}"))
     return _print(terminal, report)
@@ -284,7 +286,7 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
             f"there is no reader group {group}; check the name, or add --stream STREAM to create "
             "it.",
         )
-    given = {"reader_group": group, "streams": list(streams)}
+    given: dict[str, object] = {"reader_group": group, "streams": list(streams)}
     from weir.operations.group_forms import CreateReaderGroup
 
     parse(CreateReaderGroup, given)
@@ -325,21 +327,21 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     return found, replace(settings, input_roots=(*settings.input_roots, root))
 
 
-def _check_files(wanted: Any, settings: Settings) -> None:
+def _check_files(files: Sequence[str], kind: str, settings: Settings) -> None:
     """Check that the files exist and can be read, as the job does: before anything is created, or a
     JVM started."""
     from weir.inputs.files import find_inputs
 
     try:
-        find_inputs(wanted.files, settings.input_roots, wanted.format)
+        find_inputs(files, settings.input_roots, kind)
     except InvalidInput as error:
         if error.code != "file_not_found":
             raise
         roots = ", ".join(settings.input_roots)
-        which = "file" if len(wanted.files) == 1 else "one of the files"
+        which = "file" if len(files) == 1 else "one of the files"
         raise InvalidInput(
             "file_not_found",
-            f"{which} {', '.join(wanted.files)} is neither in this folder nor below an input root "
+            f"{which} {', '.join(files)} is neither in this folder nor below an input root "
             f"({roots}); check its path.",
         ) from None
 
@@ -352,5 +354,5 @@ def _print(terminal: Terminal, report: dict[str, object]) -> int:
     return 0
 
 
-def _type(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"])
+def _type(kind: object) -> str:
+    return str(kind["type"] if isinstance(kind, dict) else kind)

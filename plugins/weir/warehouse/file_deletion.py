@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from pyarrow import fs
 
@@ -141,7 +140,7 @@ def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
         raise OSError(f"it still exists after {_TRIES} tries, because others write there")
 
 
-def _unless_gone(_call: object, _path: str, raised: Any) -> None:
+def _unless_gone(_call: object, _path: str, raised: tuple[object, BaseException, object]) -> None:
     # pyarrow's own function for local folders stops at the first file that is missing.
     if not isinstance(raised[1], FileNotFoundError):
         raise raised[1]

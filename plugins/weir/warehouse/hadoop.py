@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from py4j.java_gateway import is_instance_of
+from py4j.java_gateway import JavaGateway, JavaObject, JavaPackage, JVMView, is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 from pyspark import SparkContext
@@ -31,7 +31,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     if not has_jvm():
         raise OSError("this process has no JVM")
     SparkContext._ensure_initialized()
-    hadoop: Any = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
+    hadoop: JavaPackage = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
     with _as_os_errors():
         path = hadoop.Path(root)
         found = path.getFileSystem(_configuration())
@@ -43,12 +43,12 @@ def has_jvm() -> bool:
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _configuration() -> Any:
+def _configuration() -> JavaObject:
     """Return Hadoop's settings with all `spark.hadoop.*`, as Spark itself reads and writes with."""
-    context: Any = SparkContext._active_spark_context
+    context = SparkContext._active_spark_context
     if context is not None:
         return context._jsc.hadoopConfiguration()
-    jvm: Any = SparkContext._jvm
+    jvm: JVMView = SparkContext._jvm
     return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf()  # of spark-submit
 
 
@@ -69,7 +69,7 @@ def _as_os_errors() -> Iterator[None]:
 class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
     """What Weir needs of a file system, by Hadoop's. Paths are those of URIs, without the host."""
 
-    def __init__(self, hadoop: Any, system: Any) -> None:
+    def __init__(self, hadoop: JavaPackage, system: JavaObject) -> None:
         self._hadoop, self._system = hadoop, system
         self._path = hadoop.Path  # looking up a class costs several calls
 
@@ -122,9 +122,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     def delete_file(self, path: str) -> None:
         self._delete(path, False)
 
-    def remove_empty(self, path: str) -> None:
-        """Remove a folder. Raises OSError if something is in it."""
-        self._delete(path, False)
+    remove_empty = delete_file  # of a folder; raises OSError if something is in it
 
     def _delete(self, path: str, recursive: bool) -> None:
         with _as_os_errors():
@@ -156,7 +154,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
                 if not self._system.rename(old, new):
                     raise OSError(f"{src} can't be renamed to {dest}") from None
                 return
-            gateway: Any = SparkContext._gateway
+            gateway: JavaGateway = SparkContext._gateway
             rename = self._hadoop.Options.Rename
             how = gateway.new_array(rename, 1)
             how[0] = rename.OVERWRITE
@@ -182,7 +180,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     copy_file = open_append_stream = delete_dir_contents = delete_root_dir_contents = _never
 
 
-def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
+def _info(status: JavaObject, kind: fs.FileType | None = None) -> fs.FileInfo:
     if kind is None:
         kind = fs.FileType.Directory if status.isDirectory() else fs.FileType.File
     return fs.FileInfo(
@@ -193,20 +191,34 @@ def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
     )
 
 
-class _Input(io.RawIOBase):
-    """A file of Hadoop's, readable from any position."""
+class _File(io.RawIOBase):
+    """A file of Hadoop's."""
 
-    def __init__(self, stream: Any, size: int) -> None:
-        self._stream, self._size, self._at = stream, size, 0
+    def __init__(self, stream: JavaObject) -> None:
+        self._stream, self._at = stream, 0
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        if not self.closed:
+            with _as_os_errors():
+                self._stream.close()
+        super().close()
+
+
+class _Input(_File):
+    """One that is readable from any position."""
+
+    def __init__(self, stream: JavaObject, size: int) -> None:
+        super().__init__(stream)
+        self._size = size
 
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
@@ -227,24 +239,12 @@ class _Input(io.RawIOBase):
                 self._at += len(piece)
         return b"".join(pieces)
 
-    def close(self) -> None:
-        if not self.closed:
-            with _as_os_errors():
-                self._stream.close()
-        super().close()
 
-
-class _Output(io.RawIOBase):
-    """A new file of Hadoop's."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._at = stream, 0
+class _Output(_File):
+    """A new one."""
 
     def writable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def write(self, data: Any) -> int:
         written = memoryview(data).cast("B")
@@ -253,9 +253,3 @@ class _Output(io.RawIOBase):
                 self._stream.write(bytes(written[first : first + _PIECE]))
         self._at += len(written)
         return len(written)
-
-    def close(self) -> None:
-        if not self.closed:
-            with _as_os_errors():
-                self._stream.close()
-        super().close()

@@ -6,9 +6,9 @@ botocore logs in as pyarrow does: by the same variables, files and roles.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
@@ -48,7 +48,7 @@ class _Bucket:
         address = asked.get("endpoint_override")
         if address and "://" not in address:
             address = f"{asked.get('scheme', 'https')}://{address}"
-        self._s3: Any = get_session().create_client(
+        self._s3: BaseClient = get_session().create_client(
             "s3", region_name=asked.get("region"), endpoint_url=address,
             aws_access_key_id=parts.username and unquote(parts.username),
             aws_secret_access_key=parts.password and unquote(parts.password),

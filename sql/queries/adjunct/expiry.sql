@@ -2,14 +2,7 @@
 
 -- name: due -> many Due
 -- Return the stores of which a version was superseded, or has changes, long enough ago.
-SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
-WHERE v.state = 'published' AND v.superseded_at <= :before
-  AND v.superseded_at + a.keep_versions * interval '1 second' <= clock_timestamp()
-UNION
-SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
-WHERE v.history_from IS NOT NULL AND (a.history IS NULL
-      OR v.clock <= time_clock(clock_timestamp()) - a.history * 1000000)
-ORDER BY 1
+SELECT store_id, name FROM stores_with_expired(:before) ORDER BY 1
 
 -- name: first_due -> one FirstDue
 -- Return whether a version may be due, and when it was superseded: few were before that.

@@ -6,25 +6,15 @@
 -- the last compaction found nothing that can be put together, unless `thorough` only if something
 -- was committed there since.
 -- null: transaction_number, clock, :names, :among, :holder
-WITH last AS (
-    SELECT DISTINCT ON (c.stream_id) c.stream_id, c.apart, c.begun_at
-    FROM compaction c WHERE c.state = 'done' ORDER BY c.stream_id, c.number DESC)
 SELECT s.stream_id, s.stream_name AS stream, f.segment_id, f.start_offset, f.events, f.bytes,
     f.schema_version, f.transaction_number, t.clock, f.path, f.erased,
     count(*) OVER (PARTITION BY f.stream_id) AS small
-FROM small_files((SELECT array_agg(n.stream_id) FROM stream n
-                  WHERE n.state <> 'deleted' AND n.stream_name = ANY (:names)),
-                 :bytes, :events, :fewest, :among) f
-JOIN stream s ON s.stream_id = f.stream_id AND s.state <> 'deleted'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
-LEFT JOIN last l ON l.stream_id = f.stream_id AND l.apart
+FROM streams_with_small_files(CAST(:names AS text[]), :bytes, :events, :fewest, :among, :thorough,
+                              CAST(:holder AS text)) f
+JOIN stream s USING (stream_id)
 LEFT JOIN transaction t ON t.stream_id = f.stream_id
     AND t.transaction_number = f.transaction_number
-WHERE NOT EXISTS (SELECT FROM compaction c
-                  WHERE c.stream_id = f.stream_id AND c.state = 'open'
-                    AND c.holder IS DISTINCT FROM :holder)
-    AND (:thorough OR l.apart IS NULL OR s.last_clock > time_clock(l.begun_at))
-ORDER BY l.apart NULLS FIRST, small DESC, s.stream_id, f.segment_id, f.start_offset LIMIT :most
+ORDER BY f.apart NULLS FIRST, small DESC, s.stream_id, f.segment_id, f.start_offset LIMIT :most
 
 -- name: files_apart -> many
 -- Return the streams of which no small files can be put together.
@@ -60,14 +50,13 @@ UPDATE compaction SET apart = true WHERE stream_id = :stream_id AND number = :nu
 -- null: :number
 UPDATE compaction SET state = 'aborted', ended_at = clock_timestamp()
 WHERE stream_id = :stream_id AND state = 'open' AND CASE WHEN CAST(:number AS bigint) IS NULL
-    THEN greatest(lease_until, pg_postmaster_start_time()) < clock_timestamp()
+    THEN lease_is_over(lease_until, 0)
     ELSE number = :number END
 RETURNING number
 
 -- name: lapsed -> many Lapsed
 -- Return the streams whose compaction has an expired lease.
-SELECT stream_id, stream_name AS stream FROM compaction WHERE state = 'open'
-AND greatest(lease_until, pg_postmaster_start_time()) < clock_timestamp()
+SELECT stream_id, stream_name AS stream FROM compaction WHERE state = 'open' AND lease_is_over(lease_until, 0)
 
 -- name: prune -> count
 -- Delete the rows of compactions that ended more than `history` seconds ago.

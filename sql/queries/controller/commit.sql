@@ -12,7 +12,8 @@ SELECT * FROM commit_append(:stream_id, :number, :attempt, :version, CAST(:segme
 
 -- name: commit_alone -> one CommitAppend
 -- Lock a stream and commit an append. What an outcome does not have is null.
--- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer, not_before
+-- null: state, attempt, epoch, clock, events, rejected, bytes, files, held, not_before, not_after
+-- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer
 -- null: ahead, behind, :event_time, :late, :complete_until, :stated, :ahead, :behind, :untimed
 -- type: :min_times = Sequence[int | None]
 -- type: :max_times = Sequence[int | None]
@@ -24,7 +25,8 @@ SELECT * FROM commit_append(:stream_id, :number, :attempt, :version, CAST(:segme
 
 -- name: commit_locked -> one CommitAppend
 -- Commit an append to a locked stream, as `commit_alone`.
--- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer, not_before
+-- null: state, attempt, epoch, clock, events, rejected, bytes, files, held, not_before, not_after
+-- null: min_event_time, max_event_time, untimed, late, complete_until, returned_writer
 -- null: ahead, behind, :event_time, :late, :complete_until, :stated, :ahead, :behind, :untimed
 -- type: :min_times = Sequence[int | None]
 -- type: :max_times = Sequence[int | None]

@@ -1,9 +1,7 @@
--- Appends whose leases have expired, by a configured `lease` in seconds: that long after the
--- server's start none counts as expired.
+-- Appends whose leases have expired, by a configured `lease` in seconds.
 
 -- fragment: lapsed
-t.state = 'open' AND greatest(t.lease_until,
-    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()
+t.state = 'open' AND lease_is_over(t.lease_until, :lease)
 
 -- name: lapsed -> many
 -- Return the appends whose lease has expired.

@@ -4,8 +4,10 @@
 -- name: begin_append -> one
 -- Lock a stream and open the transaction of an append, or begin its next attempt. What an outcome
 -- does not have is null.
--- null: fields, event_time, min_event_time, max_event_time, untimed, late, complete_until, dropped
--- null: erased_salt, erased_hashes, :stated
+-- null: stream_id, state, transaction_number, attempt, routing_key, on_missing_key, on_bad_rows
+-- null: on_new_column, schema_version, fields, dropped, ids, lows, highs, clock, events, rejected
+-- null: bytes, files, held, event_time, min_event_time, max_event_time, untimed, late
+-- null: complete_until, erased_salt, erased_hashes, :stated
 -- type: fields = list[Field]
 -- type: erased_salt = memoryview
 -- type: held = dict[str, str]

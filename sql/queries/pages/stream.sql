@@ -45,14 +45,14 @@ ORDER BY decided_at DESC LIMIT :most
 SELECT decided_at, action, rule, reason FROM weir.scale_decisions
 WHERE stream = :stream ORDER BY decided_at DESC LIMIT :most
 
--- name: erasures -> many Erasure
--- Return the newest erasures.
--- row: What was erased from the stream and what was made of it, and the signed certificate, or what that waits for.
--- null: certified_at, waits_for, certificate
--- type: certificate = dict[str, Any]
-SELECT request, requested_by, reason, asked_at, certified_at, events, streams, state,
-    waits_for, certificate
-FROM weir.certificates WHERE stream = :stream ORDER BY asked_at DESC LIMIT :most
+-- name: documents -> many Document
+-- Return the newest documents about a stream.
+-- row: What was done to events, and the document about it, or what that waits for.
+-- null: waits_for, made_at, document
+-- type: document = dict[str, Any]
+SELECT title, request, requested_by, reason, asked_at, events, streams, state, waits_for, made_at,
+    file, document
+FROM weir.documents WHERE stream = :stream ORDER BY asked_at DESC LIMIT :most
 
 -- name: completeness -> maybe
 -- Return up to which event time a stream is complete, if it has event times.

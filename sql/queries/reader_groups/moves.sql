@@ -1,7 +1,7 @@
 -- What statements of several files share: they put groups elsewhere, or wait for readers.
 
 -- fragment: lease_expired
-clock_timestamp() > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')
+lease_is_over(r.lease_until, :lease)
 
 -- fragment: moved
 -- The group was active. If it had timed out, it holds retention back again from now on, so its

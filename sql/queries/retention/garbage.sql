@@ -6,29 +6,14 @@
 -- null: stream_id, rows, end_hash
 WITH due AS MATERIALIZED (
     SELECT g.root, g.path, g.bytes, g.reason, g.stream_id, g.rows, g.end_hash
-    FROM garbage g
-    LEFT JOIN (
-        SELECT r.stream_id, min(r.opened_at) AS since
-        FROM batches_protecting_files(:grace) r
-        GROUP BY r.stream_id) reading USING (stream_id)
-    WHERE (g.root, g.path) > (:root, :path)
-      AND g.garbage_since + CASE g.reason WHEN 'swept' THEN CAST(:again AS float8)
-          WHEN 'compacted' THEN CAST(:compacted AS float8) WHEN 'erased' THEN 0 ELSE :grace END
-          * interval '1 second'
-          <= clock_timestamp()
-      AND (reading.since IS NULL OR reading.since > g.garbage_since)
-      AND (g.root <> '' OR NOT EXISTS (
-          SELECT FROM held_garbage h
-          WHERE h.stream_id = coalesce(g.stream_id, 0) AND h.path = g.path
-            AND (g.reason <> 'erased' OR h.erased_too
-                 AND g.garbage_since + :grace * interval '1 second' > clock_timestamp())))
+    FROM garbage_due(:grace, :again, :compacted) g WHERE (g.root, g.path) > (:root, :path)
     ORDER BY g.root, g.path LIMIT :most
 ), {judged}
 SELECT * FROM judged ORDER BY root, path
 
 -- name: count_sweep -> one
 -- Count a sweep, and return how many there were.
-UPDATE installation SET sweep_count = sweep_count + 1 RETURNING sweep_count
+UPDATE installation SET sweep_count = sweep_count + 1, swept_at = clock_timestamp() RETURNING sweep_count
 
 -- name: forget -> none
 -- Delete the rows of what was deleted, but for folders that are to be deleted once more, if `again`

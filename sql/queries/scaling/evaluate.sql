@@ -5,12 +5,8 @@ WITH due AS MATERIALIZED (
     SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
            s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
            s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
-           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
-               + least(CAST(:longest AS float8), CAST(:rest AS float8)
-                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
-               false) AS rests
+           rests(m.begun_at, m.silent_attempts) AS rests
     FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
-    LEFT JOIN scale_evaluation e USING (stream_id)
     LEFT JOIN scale_measurement m USING (stream_id)
     WHERE s.state = 'active' AND
 
@@ -24,14 +20,12 @@ LEFT JOIN LATERAL (
 ORDER BY d.stream_id, l.key_low
 
 -- name: due -> many Load
--- Return the loads of streams whose decision may be another than the last one. A stream that was
--- set to fixed is decided about once more.
+-- Return the loads of streams whose decision may be another than the last one.
 -- null: target_rate, scale_factor, max_segments, rates, commit_interval, last_commit
 -- null: measured_until, last_rule, last_reason
 -- type: rates = Any
 -- type: windows = Any
-{loads_of} (e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL
-        OR e.clock <> s.last_clock OR e.next_at <= clock_timestamp()))
+{loads_of} s.stream_id IN (SELECT * FROM streams_to_evaluate())
 {loads}
 
 -- name: all_by_load -> many Load

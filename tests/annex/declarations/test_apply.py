@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from tests.annex.declarations.shop import SHOP, compared, edited, everything, run
-from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.watching import count_statements
 from tests.world.streams import rows
@@ -16,11 +15,6 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.operations.consumers import with_declared
-
-
-@pytest.fixture
-def database(test_database: TestDatabase) -> Database:
-    return test_database.open()
 
 
 def test_a_file_makes_what_it_declares_and_the_second_time_changes_nothing(
@@ -164,14 +158,6 @@ def test_a_maximum_of_segments_is_written_as_a_number_or_as_a_text() -> None:
         line = f"{{routing_key: a, scaling: event_rate, target_rate: 9, max_segments: {most}}}"
         found = read_text(f"streams: {{shop/x: {line}}}")
         assert found.streams["shop/x"].configuration.max_segments == 16
-
-
-def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
-    nested = [f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(9)]
-    with raises("declarations_invalid aliases repeat"):
-        read_text("\n".join(["a0: &a0 [1]", *nested]))
-    with raises("declarations_invalid number 400"):
-        read_text(f"streams: {{shop/x: {{segments: {'1' * 5000}}}}}")
 
 
 def test_a_definition_is_checked_with_the_columns_that_its_stream_gets(database: Database) -> None:

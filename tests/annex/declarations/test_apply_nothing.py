@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from tests.annex.declarations.shop import SHOP, compared, edited, everything, run
-from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.groups import Group
 from tests.world.streams import Lane
@@ -15,11 +14,6 @@ from weir.annex.declarations.reading import read_text
 from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.consumers import AskedConsumer
-
-
-@pytest.fixture
-def database(test_database: TestDatabase) -> Database:
-    return test_database.open()
 
 
 def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
@@ -111,15 +105,6 @@ reader_groups: {g: {streams: [shop/a], start: checkpoint none}}
     before = everything(database)
     with raises("position_invalid belongs"):
         run(database, text)
-    assert everything(database) == before
-
-
-def test_a_column_that_is_declared_with_another_type_changes_nothing(database: Database) -> None:
-    run(database, "streams: {shop/a: {routing_key: k, schema: 'k STRING'}}")
-    before = everything(database)
-    with raises("column_type_differs 'k' integer string shop/a"):
-        run(database, "streams: {shop/b: {routing_key: k}, "
-                      "shop/a: {routing_key: k, schema: 'k INT'}}")  # fmt: skip
     assert everything(database) == before
 
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from tests.annex.declarations.shop import compared, everything, run
-from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.columns import column
 from tests.world.streams import rows, unique
@@ -21,15 +20,10 @@ from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.programs.opening import shared
 
-THERE = [
+THERE: list[Field] = [
     column("k", "string"), column("a", "integer"), column("b", "float", "0.1"),
     {**column("c", "integer"), "stored": "old"},
 ]  # fmt: skip
-
-
-@pytest.fixture
-def database(test_database: TestDatabase) -> Database:
-    return test_database.open()
 
 
 def changes(written: str, **more: Any) -> ColumnChanges:
@@ -78,7 +72,7 @@ def test_columns_are_renamed_widened_dropped_and_added_with_defaults_at_once() -
 
 
 def test_a_file_from_before_a_rename_adds_no_second_column() -> None:
-    there = [column("k", "string"), {**column("x", "integer"), "stored": "a"}]
+    there: list[Field] = [column("k", "string"), {**column("x", "integer"), "stored": "a"}]
     old = "k STRING, a INT"
     with raises("column_unknown 'x' 'a' rename_columns a -> x"):
         changes_of(there, DeclaredColumns(old))

@@ -1,12 +1,9 @@
 """An erasure finds copies whoever made them, however they spell a key, and leaves no sample."""
 
 import json
-from collections.abc import Iterator
 
 import psycopg2
-import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled, where_it_is
 from tests.conftest import TestDatabase
 from tests.world.streams import run
@@ -14,12 +11,6 @@ from weir.controller.rejected import make_rejected_stream
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def test_copies_are_found_when_their_group_reads_others_and_when_it_is_deleted(

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ import psycopg2
 import pyarrow.parquet as pq
 import pytest
 
-import weir
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.streams import at_once, rows, run, unique
@@ -38,12 +36,6 @@ from weir.settings import Settings
 
 WHO = "subject-0815"
 ASKED: dict[str, Any] = {"reason": "asked", "keys": [WHO], "dry_run": False}
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def filled(store: StreamStore, **how: Any) -> str:
@@ -180,16 +172,6 @@ def test_it_waits_for_an_open_batch_and_ends_by_itself(
         batch.commit()
     sweep(store.database, settings.warehouse, settings.grace_period)
     assert len(sign_waiting(store.database, settings.grace_period)) == 1
-    assert where_it_is(WHO, settings, test_database.owner_dsn) == []
-
-
-def test_a_snapshot_of_a_published_table_keeps_no_file(
-    store: StreamStore, settings: Settings, test_database: TestDatabase
-) -> None:
-    name = filled(store, publish="iceberg")
-    store.publish(streams=[name])
-    done = store.erase(name, **ASKED)
-    assert done["signed"], done["waits_for"]
     assert where_it_is(WHO, settings, test_database.owner_dsn) == []
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO
 from tests.conftest import TestDatabase
 from tests.raises import raises
@@ -15,12 +14,6 @@ from weir.annex.erasure.certificate import sign_waiting
 from weir.database.connection import Database
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,26 +1,17 @@
 """An erasure finds keys under the names that their column has had, in copies of any age, and in
 columns that were dropped."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg2
 import pyarrow.parquet as pq
-import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, where_it_is
 from tests.annex.erasure.test_subject import copied
 from tests.conftest import TestDatabase
 from tests.world.streams import rows
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def where_it_is_not_an_input(settings: Settings, test_database: TestDatabase) -> list[str]:

@@ -4,7 +4,6 @@ them, or the certificate waits for it. An erasure that was stopped goes on."""
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled
 from tests.annex.erasure.test_former_names import where_it_is_not_an_input
 from tests.annex.erasure.test_subject import copied
@@ -43,12 +41,6 @@ from weir.settings import Settings
 def settings(settings: Settings) -> Settings:
     """Garbage is kept for an hour, as where people work."""
     return replace(settings, grace_period=3600.0)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def orders(store: StreamStore, name: str = "shop/orders", **how: Any) -> None:
@@ -112,18 +104,6 @@ def test_what_expired_of_a_store_that_is_there_is_kept_for_its_readers_and_of_a_
     assert store.erase("shop/orders", **ASKED)["signed"]
     [left] = rows(store.database, "SELECT path, reason FROM garbage WHERE reason <> 'swept'")
     assert (left.reason, "4711" in left.path) == ("expired", False)
-
-
-def test_the_folder_of_a_partition_that_is_named_by_the_key_goes_too(
-    store: StreamStore, settings: Settings
-) -> None:
-    orders(store)
-    copied(store, "writers", "shop/orders",
-           {"parquet:parts partition_by=customer": {"customer": "customer", "n": "n"}})  # fmt: skip
-    store.erase("shop/orders", **ASKED)
-    names = [path.name for root in settings.output_roots for path in Path(root).rglob("*")]
-    assert "customer=ann" in names
-    assert not [name for name in names if WHO in name]
 
 
 def test_who_is_truncated_wholly_is_erased_with_a_certificate(

@@ -2,12 +2,11 @@
 for nobody. One that was killed is taken over by the same request."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import WHO, filled, where_it_is
 from tests.annex.erasure.test_subject import copied
 from tests.annex.erasure.world import Erasing
@@ -48,12 +47,6 @@ def commits_of(dsn: str, act: Callable[[Database], Any]) -> int:
         with Database(through, patience=20.0, connect_patience=10.0) as database:
             act(database)
     return ENOUGH - len(list(seen))
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def everywhere(store: StreamStore) -> str:

@@ -1,13 +1,11 @@
 """Events are found by their routing keys, or by a condition, with the places that readers see."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import weir
 from tests.annex.erasure.world import Erasing
 from tests.chance import random_for
 from tests.raises import raises
@@ -22,18 +20,13 @@ from weir.errors import InvalidInput
 from weir.installation.opened import no_spark
 from weir.kernel.matching import Matching, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
+from weir.model.schema import new_field
 from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform
 from weir.programs.opening import shared
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def seen(found: pa.Table) -> dict[int, list[int]]:
@@ -158,7 +151,7 @@ def test_no_value_of_a_condition_is_in_a_sentence_about_it(
     condition: str, code: str, said: str
 ) -> None:
     named = {"who": "string", "n": "long", "at": "timestamp"}
-    fields = [{"name": name, "type": kind, "nullable": True} for name, kind in named.items()]
+    fields = [new_field(name, kind) for name, kind in named.items()]
     with pytest.raises(InvalidInput) as told:  # it is recorded with the run
         where(condition, fields)
     assert told.value.code == code

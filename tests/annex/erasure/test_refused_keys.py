@@ -1,14 +1,12 @@
 """A stream may refuse new events of keys that were erased from it. It knows them by hashes only."""
 
 import hashlib
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, where_it_is
 from tests.conftest import TestDatabase
 from tests.raises import raises
@@ -23,12 +21,6 @@ from weir.kernel.writer import stage_table
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def made(store: StreamStore, key: str = "customer", **how: Any) -> str:
@@ -110,29 +102,6 @@ def test_streams_that_were_made_of_it_refuse_the_key_if_it_is_theirs(store: Stre
     with raises("key_erased 1"):
         store.append(by_key, of(WHO))
     assert store.append(by_n, of(WHO)).events == 1
-
-
-def test_a_consumer_whose_output_is_refused_goes_on_once_it_is_allowed(store: StreamStore) -> None:
-    source, target = made(store, refuse_erased=False), made(store)
-    store.append(target, of(WHO))
-    store.erase(target, **ASKED)
-    store.append(source, of(WHO, "ann"))
-    group = unique("copies")
-    store.create_reader_group(group, [source])
-
-    def copy() -> None:
-        with store.reader(group) as reader:
-            for batch in reader:
-                batch.write(f"stream:{target}", of(*batch.events["customer"].to_pylist()))
-                batch.commit()
-
-    with raises("key_erased 1"):
-        copy()
-    assert store.count(target) == 0
-    store.update_stream(target, refuse_erased="no")
-    copy()
-    copy()
-    assert store.count(target) == 2
 
 
 def opened(store: StreamStore, name: str) -> Attempt:

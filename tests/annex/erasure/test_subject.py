@@ -1,26 +1,18 @@
 """An erasure finds copies by the column that a reader group declares. One that was interrupted is
 continued by whoever asks for the same again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg2
-import pytest
 
-import weir
 from tests.annex.erasure.test_everywhere import ASKED, WHO, where_it_is
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.streams import rows, run, unique
 from weir.programs.store import StreamStore
 from weir.settings import Settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[StreamStore]:
-    with weir.open(settings=settings) as opened:
-        yield opened
 
 
 def copied(

@@ -30,6 +30,7 @@ from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.column_changes import ColumnChanges
+from weir.model.schema import new_field
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.settings import Settings
@@ -280,7 +281,7 @@ def test_columns_are_known_by_their_names_in_files(world: World) -> None:
     world.append()
     change_columns(world, rename={"v0": "first", "v1": "v0"}, drop=["v2"])
     check(world, published(world))
-    change_columns(world, add=[{"name": "v2", "type": "string", "nullable": True, "metadata": {}}])
+    change_columns(world, add=[new_field("v2", "string")])
     last = published(world)
     check(world, last)
     assert [field.name for field in last.schema().fields] == ["key", "n", "first", "v0", "v2"]

@@ -17,7 +17,7 @@ from tests.compaction.test_beside import clean, on_disk, read
 from tests.compaction.world import EVER, World
 from tests.crash.fault_points import kill_at, moments_of
 from tests.world.streams import Lane, run, unique
-from weir.annex.recovery.recover import recover
+from weir.annex.recovery.recover import RecoverReport, recover
 from weir.annex.verification.new_files import checking
 from weir.annex.verification.verify import by_pyarrow, verify
 from weir.compaction.pack import pack
@@ -33,7 +33,7 @@ from weir.warehouse.marker import Marker, write_marker
 Restore = Callable[[Database], Database]
 
 
-def recovered(database: Database, settings: Settings, what: str = "keep") -> dict[str, Any]:
+def recovered(database: Database, settings: Settings, what: str = "keep") -> RecoverReport:
     app = Installation(settings, database)
     return recover(
         database, settings.warehouse, unknown_files=what, check=checking(app),

@@ -12,14 +12,14 @@ from tests.raises import raises
 from tests.world.adjunct import Store
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
-from weir.annex.recovery.recover import recover
+from weir.annex.recovery import inventory
+from weir.annex.recovery.inventory import Known
+from weir.annex.recovery.recover import RecoverReport, recover
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.retention import inventory
 from weir.retention.garbage import sweep
-from weir.retention.inventory import Known
 from weir.warehouse.marker import RECOVERY_GAP
 
 
@@ -76,7 +76,7 @@ class Story:
     def sweep(self) -> Mapping[str, Any]:
         return sweep(self.database, str(self.warehouse), 0.0)
 
-    def recover(self, what: str) -> dict[str, Any]:
+    def recover(self, what: str) -> RecoverReport:
         return recover(
             self.database, str(self.warehouse), unknown_files=what, request_id=unique("recover")
         )

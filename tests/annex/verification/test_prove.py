@@ -103,6 +103,7 @@ def test_a_stream_with_damage_has_cuts_that_are_proven_once_it_is_mended(
     with raises(f"damage_found {os.path.relpath(file, app.settings.warehouse)} weir.damage"):
         must_be_right(done, {"proven": done.report()})
     assert [row.kind for row in lane.rows("SELECT kind FROM weir.damage")] == ["size"]
+    assert lane.rows("SELECT stream, flaw FROM weir.flaws") == [(STREAM, "damaged file")]
     # Later runs say so, and fail no more; nor do they read the file again.
     append(app, "c")
     done = recorded(app)
@@ -187,14 +188,6 @@ def test_a_warehouse_that_is_away_is_no_damage(
     (tmp_path / "away").rename(warehouse)
     recorded(app)
     assert proven(lane) == [True]
-
-
-def test_a_database_that_says_other_rows_than_the_file_has_is_found(
-    app: Installation, lane: Lane
-) -> None:
-    append(app, "a")
-    run(app.database, "UPDATE data_file SET last_seq = first_seq WHERE events > 1")
-    assert set(recorded(app).seen.damage) == {"rows"}
 
 
 def test_contents_are_read_in_turn_when_something_is_new_and_each_once_an_hour(

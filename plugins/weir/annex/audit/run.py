@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -32,6 +32,28 @@ _OVERLAP = timedelta(hours=1)
 Look = Callable[[Connection], list[Found]]
 
 
+class Lost(TypedDict):
+    """Events that a subscriber has lost to a rule of retention, the last of them at a time."""
+
+    stream: str
+    reader_group: str
+    events: int
+    rule: str
+    at: str
+
+
+class AuditReport(TypedDict):
+    """What an audit looked at and found."""
+
+    proven: bool
+    streams: int
+    groups: int
+    since: str | None
+    files: bool
+    counter_examples: list[dict[str, str | None]]
+    lost: list[Lost]
+
+
 @dataclass
 class Audited:
     """What an audit looked at and found."""
@@ -42,14 +64,14 @@ class Audited:
     streams: int
     groups: int
     counter_examples: list[CounterExample] = field(default_factory=list)
-    lost: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
     clocks: dict[int, int] = field(default_factory=dict)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> AuditReport:
         """Return it as the report of a job."""
         return {
             "proven": not self.counter_examples, "streams": self.streams, "groups": self.groups,
-            "since": self.since and self.since.isoformat(), "files": self.files,
+            "since": self.since.isoformat() if self.since else None, "files": self.files,
             "counter_examples": [asdict(one) for one in self.counter_examples], "lost": self.lost,
         }  # fmt: skip
 
@@ -92,9 +114,12 @@ def ask(connection: Connection, everything: bool, look: Look | None = None) -> A
         for question in questions:
             found += question(connection)
     done.lost = [
-        {**one._asdict(), "events": int(one.events), "at": one.at.isoformat()}
+        Lost(
+            stream=one.stream, reader_group=one.reader_group, events=int(one.events),
+            rule=one.rule, at=one.at.isoformat(),
+        )
         for one in losses.named(connection)
-    ]
+    ]  # fmt: skip
     found += false_certificates(connection)
     if look is not None:
         found += look(connection)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 from weir.annex.back_test.recorded import Recorded, recorded
 from weir.annex.back_test.simulation import EVERY, UNIFORM, Append, Peak, Simulation, Spread
@@ -34,6 +34,27 @@ RECORDED, REPLAYED = "recorded", "with the policy"
 SAMPLED = "from a sample of the stream's files"
 EVENLY = "spread evenly within each recorded segment"
 PARTLY = "from a sample of the stream's files; spread evenly within segments whose files are gone"
+
+
+class Row(TypedDict):
+    """What was at the end of a part of the time, or in it; recorded, and replayed."""
+
+    until: str
+    segments: list[int]
+    largest_rate: list[float]
+    changes: list[int]
+
+
+class Summary(TypedDict):
+    """The changes of a policy in sums, and the rates of its segments."""
+
+    scales: int
+    splits: int
+    merges: int
+    segments: int
+    most_segments: int
+    largest_rate: float
+    median_largest_rate: float
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,7 @@ class BackTest:
         more = len(self.replayed.scales) - ROWS
         return [*lines, f"and {more:,} more scales"] if more > 0 else lines
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Row]:
         """Return the table: of each part of the time, the segments at its end, the largest rate in
         it, and the changes in it; each recorded and replayed.
         """
@@ -165,7 +186,7 @@ def back_test(
     return BackTest(stream, policy, past, happened, replayed, positions)
 
 
-def _summary(simulation: Simulation) -> dict[str, Any]:
+def _summary(simulation: Simulation) -> Summary:
     peaks = simulation.peaks
     return {
         "scales": len(simulation.scales),

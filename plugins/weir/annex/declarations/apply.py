@@ -88,7 +88,7 @@ def _try_group(
                 starts, ends, _ = find_span(
                     connection, streams, asked.start, asked.end, allow_truncated=allow_truncated
                 )
-                configuration = GroupConfiguration(**asked.settings)
+                configuration = GroupConfiguration().changed(asked.settings)
                 create_in(connection, asked.name, streams, starts, ends, configuration)
             except Conflict as error:
                 if error.code != "would_lose_data":

@@ -56,7 +56,7 @@ class DeclaredColumns:
                 )
             if name in self.drop and name not in gone and name not in told:
                 raise _stored_otherwise(stream, one, "drop_columns", stored_name(one))
-        add, widen = [], []
+        add, widen = list[Field](), list[Field]()
         by_stored = {stored_name(one): one for one in there}
         for one in self._named(stream, declared):
             name, old = one["name"], after.get(one["name"])
@@ -108,7 +108,9 @@ class DeclaredColumns:
                 )
         found = []
         for one in declared:
-            made = {key: value for key, value in one.items() if key not in ("stored", "default")}
+            made: Field = {**one}
+            made.pop("stored", None)
+            made.pop("default", None)
             if stored.get(one["name"], one["name"]) != one["name"]:
                 made["stored"] = stored[one["name"]]
             if one["name"] in self.defaults:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from weir.annex.declarations.columns import DeclaredColumns
 from weir.model.stream_configuration import Configuration
@@ -26,4 +25,4 @@ class Declared:
     streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
     stores: Mapping[str, AskedStore] = field(default_factory=dict)
     groups: Mapping[str, AskedGroup] = field(default_factory=dict)
-    consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    consumers: Mapping[str, dict[str, object]] = field(default_factory=dict)

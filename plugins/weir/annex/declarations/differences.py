@@ -1,7 +1,8 @@
 """Compare what is declared with what exists: what is to be changed, and what that may lose."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import TypedDict
 
 from weir.adjunct.stores import AdjunctStore, bound_to_another
 from weir.annex.declarations.declared import Declared, DeclaredStream
@@ -27,6 +28,21 @@ _AMOUNTS = {
 }
 
 
+Changes = dict[str, tuple[object, object]]  # from a setting to its old and its new value
+
+
+class Changed(TypedDict):
+    """A `Difference` in the report of a job. `action`: create or change; `changes`: by setting,
+    `from` what `to` what."""
+
+    kind: str
+    name: str
+    action: str
+    changes: dict[str, dict[str, object]]
+    loses: list[str]
+    named_by: list[str]
+
+
 @dataclass(frozen=True)
 class Difference:
     """What differs of a stream, an adjunct store, a reader group or a consumer. `new`: it does not
@@ -37,15 +53,14 @@ class Difference:
     kind: str
     name: str
     new: bool
-    changes: dict[str, tuple[Any, Any]]
+    changes: Changes
     asked: Asked
     loses: list[str] = field(default_factory=list)
     columns: list[Field] = field(default_factory=list)  # that a stream has before the change
     named_by: list[str] = field(default_factory=list)
 
-    def report(self) -> dict[str, Any]:
-        """Return `kind`, `name`, `action` (create or change), `changes` (by setting: from, to),
-        `loses` and `named_by`, for the job's report."""
+    def report(self) -> Changed:
+        """Return it for the job's report."""
         shown = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
         action = "create" if self.new else "change"
         return {"kind": self.kind, "name": self.name, "action": action, "changes": shown,
@@ -64,7 +79,7 @@ class Difference:
         return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}{named}"
 
 
-def _said(name: str, value: Any) -> str:
+def _said(name: str, value: object) -> str:
     """Return the value of a setting as a file declares it: 30 d, 500 MB, yes."""
     if value is None:
         return NONE
@@ -125,12 +140,12 @@ def differences(declared: Declared, known: Known) -> list[Difference]:
     return [one for one in found if one.new or one.changes]
 
 
-def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+def _changes(old: Mapping[str, object], new: Mapping[str, object]) -> Changes:
     names = [*new, *(name for name in old if name not in new)]
     return {n: (old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)}
 
 
-def _new(changes: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+def _new(changes: Changes) -> dict[str, object]:
     return {name: new for name, (_, new) in changes.items()}
 
 
@@ -141,7 +156,7 @@ def _stream(name: str, wanted: DeclaredStream, known: KnownStream | None) -> Dif
         given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
         given |= {"columns": written} if written else {}
         made = wanted.columns.created(name, wanted.configuration.routing_key)
-        shown = {k: (None, v) for k, v in given.items()}
+        shown: Changes = {k: (None, v) for k, v in given.items()}
         asked = AskedStream(stream_name(name), wanted.configuration.__dict__, wanted.segments, made)
         return Difference("stream", name, True, shown, asked)
     settings = asdict(wanted.configuration)
@@ -187,13 +202,18 @@ def _followed(
         return followed(name, known.configuration, more, types, new_time=True)
 
 
-def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+def _is_less(new: object, old: object) -> bool:
+    """Return whether a limit is less than before; None: there is none."""
+    return isinstance(new, int) and (not isinstance(old, int) or new < old)
+
+
+def _loses_events(changes: Changes) -> list[str]:
     """Return why new settings of retention may truncate events that the old ones keep."""
     loses = []
     for name, (old, new) in changes.items():
-        if name.startswith("retain_max_") and new is not None and (old is None or new < old):
+        if name.startswith("retain_max_") and _is_less(new, old):
             loses.append(f"{name} truncates events that were kept")
-        if name.startswith("retain_min_") and (old is None or new is None or new < old):
+        if name.startswith("retain_min_") and (old is None or new is None or _is_less(new, old)):
             loses.append(f"{name} keeps less than before")
         if name == "retention" and new == "consumed":
             loses.append("retention truncates events that all subscribers have released")
@@ -208,7 +228,7 @@ def _store(name: str, wanted: AskedStore, known: AdjunctStore | None) -> Differe
     if known is None:
         usual = asdict(AdjunctConfiguration())
         given = {k: v for k, v in settings.items() if v and v != usual.get(k)}
-        shown = {k: (None, v) for k, v in given.items()}
+        shown: Changes = {k: (None, v) for k, v in given.items()}
         return Difference("adjunct store", name, True, shown, wanted)
     changes = _changes(known.by_name, settings)
     if "stream" in changes:
@@ -217,12 +237,12 @@ def _store(name: str, wanted: AskedStore, known: AdjunctStore | None) -> Differe
     return Difference("adjunct store", name, False, changes, asked, _loses_changes(changes, known))
 
 
-def _loses_changes(changes: dict[str, tuple[Any, Any]], known: AdjunctStore) -> list[str]:
+def _loses_changes(changes: Changes, known: AdjunctStore) -> list[str]:
     """Return what new settings of a store may lose of what it has or would have."""
     loses = []
     for name, words in {"history": "changes", "keep_versions": "versions"}.items():
         old, new = changes.get(name, (None, None))
-        if old is not None and (new is None or new < old):
+        if old is not None and (new is None or _is_less(new, old)):
             loses.append(f"{name} keeps {words} for a shorter time")
     if {"key", "key_type"} & set(changes):
         loses.append("its keys are made anew, of what the stream still has")
@@ -235,9 +255,9 @@ def _loses_changes(changes: dict[str, tuple[Any, Any]], known: AdjunctStore) -> 
     return [*loses, *_loses_protection(changes)]
 
 
-def _loses_protection(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+def _loses_protection(changes: Changes) -> list[str]:
     before, after = changes.get("time_out", (None, None))
-    if after is not None and (before is None or after < before):
+    if _is_less(after, before):
         return ["retention waits for it no longer than its time-out"]
     return []
 
@@ -248,7 +268,7 @@ def _group(name: str, wanted: AskedGroup, known: KnownGroup | None) -> Differenc
     if known is None:
         given = {**{k: v for k, v in settings.items() if v}, "start": wanted.start}
         given |= {"end": wanted.end} if wanted.end else {}
-        shown = {k: (None, v) for k, v in given.items()}
+        shown: Changes = {k: (None, v) for k, v in given.items()}
         return Difference("reader group", name, True, shown, wanted)
     old = {**asdict(known.configuration), "streams": list(known.streams),
            "pins": [str(pin) for pin in known.pins]}  # fmt: skip

@@ -1,8 +1,8 @@
 """Read what a text or a function declares, by the forms that people fill in for one thing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from weir.annex.declarations.columns import DeclaredColumns
 from weir.annex.declarations.declared import Declared, DeclaredStream
@@ -43,7 +43,7 @@ def read_text(text: str) -> Declared:
     return read_object(found if found is not None else {})
 
 
-def read_object(found: Any) -> Declared:
+def read_object(found: object) -> Declared:
     """Return what an object declares that a YAML text or a function gives. Raises InvalidInput."""
     if not isinstance(found, dict) or not set(found) <= set(SECTIONS):
         wrong = sorted(map(str, found)) if isinstance(found, dict) else type(found).__name__
@@ -60,8 +60,10 @@ def read_object(found: Any) -> Declared:
     )
 
 
-def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) -> dict[str, A]:
-    entries = {} if found.get(section) is None else found[section]
+def _each(
+    found: Mapping[str, object], section: str, read: Callable[[str, dict[str, object]], A]
+) -> dict[str, A]:
+    entries: object = {} if found.get(section) is None else found[section]
     if not isinstance(entries, dict) or not all(
         isinstance(name, str) and (one is None or _has_names(one)) for name, one in entries.items()
     ):
@@ -89,7 +91,7 @@ def _has_names(entry: object) -> bool:
     return isinstance(entry, dict) and all(isinstance(name, str) for name in entry)
 
 
-def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
+def _stream(name: str, given: dict[str, object]) -> DeclaredStream:
     if type(most := given.get("max_segments")) is int:  # the form has a text, which may be none
         given = {**given, "max_segments": str(most)}
     # A stream is created without these, so the form that changes one has them.
@@ -113,13 +115,13 @@ def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     return DeclaredStream(form.configuration, form.segments, columns)
 
 
-def _store(name: str, given: dict[str, Any]) -> AskedStore:
+def _store(name: str, given: dict[str, object]) -> AskedStore:
     form = parse(DefineAdjunctStore, {"adjunct_store": adjunct_store_name(name), **given})
     form.asked.whole.check()
     return form.asked
 
 
-def _group(name: str, given: dict[str, Any]) -> AskedGroup:
+def _group(name: str, given: dict[str, object]) -> AskedGroup:
     reader_group_name(name)
     if for_all := {"allow_loss", "allow_truncated"} & given.keys():
         raise InvalidInput(
@@ -136,7 +138,7 @@ def _group(name: str, given: dict[str, Any]) -> AskedGroup:
     return replace(asked, streams=sorted(asked.streams or (), key=str), pins=pins)
 
 
-def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _consumer(name: str, given: dict[str, object]) -> dict[str, object]:
     form = parse(Process, {"reader_group": name, **given})
     if not form.function or not form.outputs:
         raise InvalidInput(

@@ -1,6 +1,7 @@
 """YAML as people write declarations: dates are texts, and nothing is said twice."""
 
-from typing import Any, ClassVar
+from re import Pattern
+from typing import ClassVar
 
 import yaml
 
@@ -14,13 +15,13 @@ LONGEST_NUMBER = 400  # characters; how long one takes to read grows with their 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     """Like yaml.SafeLoader, but dates and times stay texts, as the forms take them."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Pattern[str]]]]] = {
         first: [(tag, form) for tag, form in known if tag != "tag:yaml.org,2002:timestamp"]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     depth = 0
 
-    def compose_node(self, parent: object, index: object) -> Any:
+    def compose_node(self, parent: object, index: object) -> object:
         """Read a node as far as it is not nested too deeply, and no number is too long."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -39,7 +40,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
         return node
 
 
-def read_yaml(text: str) -> Any:
+def read_yaml(text: str) -> object:
     """Return what a YAML text holds. Raises InvalidInput if it is not YAML, gives a name twice, or
     repeats itself without end by aliases."""
     try:
@@ -51,7 +52,8 @@ def read_yaml(text: str) -> Any:
             raise yaml.MarkedYAMLError(
                 problem=f"it holds more than {LARGEST:,} values, with those that aliases repeat"
             )
-        return loader.construct_document(node)
+        found: object = loader.construct_document(node)
+        return found
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidInput(
             "declarations_invalid", f"the declarations can't be read as YAML: {_first(error)}."

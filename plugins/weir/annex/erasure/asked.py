@@ -4,7 +4,7 @@ is meant, and nobody else can read it."""
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from weir.errors import InvalidInput
 from weir.model.transform_nodes import WORDS
@@ -15,18 +15,29 @@ _PATH = re.compile(r"(?:\s*\.\s*(?:\w+|`[^`]+`))*")  # of fields, after a column
 COST = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MiB and 40 ms per key: to try all keys takes long
 
 
+class AskedOf(TypedDict, total=False):
+    """What was asked to be erased, as it is recorded: hashes with their salt."""
+
+    request: str
+    salt: str
+    hash: str
+    keys: list[str]
+    condition: str
+    condition_hash: str
+
+
 def hash_of_key(key: str, salt: bytes) -> str:
     """Return the hash of a key (or of a condition) with a salt, as digits."""
     return hashlib.scrypt(key.encode(), salt=salt, dklen=32, **COST).hex()
 
 
-def is_asked(asked: dict[str, Any], keys: Sequence[str], condition: str) -> bool:
+def is_asked(asked: AskedOf, keys: Sequence[str], condition: str) -> bool:
     """Return whether what was recorded is about these keys, or this condition, and no others."""
     salt, hashes = bytes.fromhex(asked["salt"]), set(asked.get("keys", ()))
     if len(hashes) != len(set(keys)) or bool(condition) != ("condition_hash" in asked):
         return False
     if condition:
-        return bool(asked["condition_hash"] == hash_of_key(condition, salt))
+        return asked["condition_hash"] == hash_of_key(condition, salt)
     return all(hash_of_key(key, salt) in hashes for key in keys)  # mostly not even the first one
 
 
@@ -62,13 +73,12 @@ def without_values(sentence: str, condition: str, columns: Sequence[str]) -> str
     return sentence
 
 
-def as_recorded(salt: bytes, keys: Sequence[str], condition: str) -> dict[str, Any]:
+def as_recorded(salt: bytes, keys: Sequence[str], condition: str) -> AskedOf:
     """Return what was asked, without the keys, and without the values of the condition."""
-    asked: dict[str, Any] = {"salt": salt.hex(), "hash": "scrypt n=16384 r=8 p=1, 32 bytes"}
+    asked: AskedOf = {"salt": salt.hex(), "hash": "scrypt n=16384 r=8 p=1, 32 bytes"}
     if keys:
         asked["keys"] = sorted(hash_of_key(key, salt) for key in keys)
     if condition:
-        asked |= {
-            "condition": masked(condition), "condition_hash": hash_of_key(condition, salt),
-        }  # fmt: skip
+        asked["condition"] = masked(condition)
+        asked["condition_hash"] = hash_of_key(condition, salt)
     return asked

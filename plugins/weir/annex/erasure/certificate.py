@@ -2,16 +2,45 @@
 
 import base64
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection
 
+from weir.annex.erasure.asked import AskedOf
 from weir.database.connection import Database
 from weir.queries.annex.erasure import certificate as sql
 
 
-def signed_bytes(document: dict[str, Any]) -> bytes:
+class ErasedFrom(TypedDict):
+    """How many events were erased from a stream, among what a certificate says of it."""
+
+    stream: str
+    events: int
+
+
+class Document(TypedDict):
+    """What a certificate says, as far as Weir reads it again."""
+
+    request: str
+    stream: str
+    asked_at: str
+    reason: NotRequired[str]
+    asked: AskedOf
+    erased: Sequence[ErasedFrom]
+
+
+class Certificate(TypedDict):
+    """A document with its signature, and the number of the key."""
+
+    document: Document
+    key_number: int
+    public_key: str
+    signature: str
+
+
+def signed_bytes(document: Mapping[str, object]) -> bytes:
     """Return the bytes of a document that are signed: JSON with sorted keys and without blanks."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -49,7 +49,7 @@ from weir.annex.erasure.outputs import (
     searched_tables,
 )
 from weir.annex.erasure.records import Asked, Offsets, files_with
-from weir.annex.erasure.requests import end
+from weir.annex.erasure.requests import SearchedStream, end
 from weir.annex.erasure.run import erase
 from weir.annex.erasure.sentences import RECORDED, Recorded, forget_in
 from weir.annex.erasure.stores import Store, erase_rows, rows_with, searched_stores
@@ -115,6 +115,24 @@ class _Copies(NamedTuple):
     outputs: list[Written]
     tables: list[Table]
     remains: list[Remaining]
+
+
+class EraseReport(TypedDict):
+    """What was erased, by stream, store and output: how many events and rows; or would be.
+
+    Of an erasure the sum of its `events`, whether its certificate is `signed`, and what it
+    `waits_for`; of a dry run by stream the events and files, `places`, and what was `asked`."""
+
+    dry_run: bool
+    streams: Mapping[str, int | list[int]]
+    stores: dict[str, int]
+    outputs: dict[str, int]
+    remains: list[dict[str, str]]
+    events: NotRequired[int]
+    signed: NotRequired[bool]
+    waits_for: NotRequired[list[str]]
+    places: NotRequired[object]
+    asked: NotRequired[dict[str, object]]
 
 
 class Everywhere:
@@ -232,7 +250,7 @@ class Everywhere:
     def erase(
         self, request_id: str, by: str, reason: str, say: Callable[[str], None],
         *, by_hand: bool = False,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> EraseReport:  # fmt: skip
         """Erase, and return the report. The same request returns it again, and continues what was
         interrupted. `by_hand`: each try is another request, so it continues one for the same that
         has the same reason. What finds nothing returns the report of the last request for the same
@@ -277,12 +295,11 @@ class Everywhere:
                     database.transaction(lambda c: request_sql.forget(c, request_id=request_id))
                 raise
             listed = [
-                {
-                    "stream": str(one.name), "stream_id": one.stream_id, "by": one.by,
-                    "columns": one.columns,
-                }
+                SearchedStream(
+                    stream=str(one.name), stream_id=one.stream_id, by=one.by, columns=one.columns
+                )
                 for one in them
-            ]  # fmt: skip
+            ]
             for table in self._recorded:
                 database.transaction(partial(forget_in, one=table, keys=wanted.keys))
             same = self._alike(reason, done=True)
@@ -330,12 +347,13 @@ class Everywhere:
                 return one
         return None
 
-    def _ended(self, request_id: str, say: Callable[[str], None]) -> dict[str, Any]:
+    def _ended(self, request_id: str, say: Callable[[str], None]) -> EraseReport:
         """Delete the files with the events, and sign."""
         done = self.request(request_id)
         if done is None:  # nothing was found, so nothing of it stays
             return {
-                "events": 0, "streams": {}, "stores": {}, "outputs": {}, "remains": [],
+                "dry_run": False, "events": 0, "streams": {}, "stores": {}, "outputs": {},
+                "remains": [],
                 "signed": False, "waits_for": [],
             }  # fmt: skip
         grace, waits = self._settings.grace_period, list[str]()
@@ -355,9 +373,10 @@ class Everywhere:
         assert done.searched is not None
         streams = {one["stream"]: one["events"] for one in done.searched}
         return {
-            "events": sum(streams.values()), "streams": streams, "stores": done.stores,
+            "dry_run": False, "events": sum(streams.values()), "streams": streams,
+            "stores": done.stores,
             "outputs": {name: sum(parts.values()) for name, parts in done.outputs.items()},
-            "remains": done.remains,
+            "remains": done.remains or [],
             "signed": not waits, "waits_for": waits,
         }  # fmt: skip
 

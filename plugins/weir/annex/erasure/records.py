@@ -5,16 +5,16 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection
 
+from weir.annex.erasure.asked import AskedOf
 from weir.annex.erasure.sums import Sums, less, total
+from weir.annex.recovery.holes import add_holes, chunks_of
 from weir.compaction import records as compaction
 from weir.compaction.records import Written
-from weir.controller.holes import add_holes, chunks_of
 from weir.controller.locks import no_such_stream, read_stream
 from weir.model.compaction import Small
 from weir.model.names import StreamName
@@ -31,7 +31,7 @@ class Asked:
 
     requested_by: str
     reason: str
-    what: Mapping[str, Any]
+    what: AskedOf
 
 
 def stream_id_of(connection: Connection, name: StreamName) -> int:

@@ -2,9 +2,9 @@
 certificate is signed later if files are still in use."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -14,8 +14,17 @@ from weir.queries.annex.erasure.requests import Request
 from weir.warehouse.paths import ADJUNCT
 
 
+class SearchedStream(TypedDict):
+    """A stream that was searched, and by what."""
+
+    stream: str
+    stream_id: int
+    by: str
+    columns: Sequence[str]
+
+
 def end(
-    connection: Connection, request_id: str, searched: Sequence[Mapping[str, Any]],
+    connection: Connection, request_id: str, searched: Sequence[SearchedStream],
     remains: Sequence[Remaining], keys: Sequence[str], before: Request | None = None,
 ) -> None:  # fmt: skip
     """Record that the events are out of the files of all streams, and let all that is garbage of

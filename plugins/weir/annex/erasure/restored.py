@@ -4,29 +4,29 @@ that were kept elsewhere. A restored database knows nothing of them, so who was 
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from sqlalchemy import Connection
 
-from weir.annex.erasure.certificate import signed_bytes
+from weir.annex.erasure.certificate import Certificate, signed_bytes
+from weir.annex.recovery.inventory import known_files, list_files, unknown_in
+from weir.annex.recovery.recover import Certified, ErasedSince
 from weir.annex.recovery.substitutes import sparse_files
 from weir.controller.ownership import check_owner, read_installation
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import called, do
 from weir.queries.annex.erasure import restored as sql
-from weir.retention.inventory import known_files, list_files, unknown_in
 from weir.warehouse.marker import read_marker
 
 _EXAMPLES = 20
 
 
-def _certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
+def _certificates_in(given: Sequence[str]) -> list[Certificate]:
     """Return certificates that are given as JSON. Raises InvalidInput for what is none, and does
     not say what it is: a file that was named by mistake may be anything."""
-    found: list[dict[str, Any]] = []
+    found: list[Certificate] = []
     for number, one in enumerate(given, start=1):
         try:
             certificate = json.loads(one)
@@ -43,13 +43,9 @@ def _certificates_in(given: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
-def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> dict[str, Any]:
-    """Return what is to be said of erasures that the database may not know, before a recovery, of
-    the certificates that are given as JSON: `unknown_since`, the last moment of which the database
-    knows (None if it was not restored); `files`, how many files that it does not know lack events
-    that were erased, and `examples` of their paths; and of each certificate `request`, `stream`,
-    `asked_at`, how many `keys`, the `events` of each stream, whether it is `known`, and `signed`
-    with a key that the database knows; and `then`, what to do."""
+def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> ErasedSince:
+    """Return what is to be said of erasures that the database may not know, before a recovery, and
+    of the certificates that are given as JSON."""
     certificates = _certificates_in(given)
     marker, installation = read_marker(warehouse), read_installation(database)
     check_owner(warehouse, installation, marker)
@@ -86,7 +82,7 @@ def erased_since(database: Database, warehouse: str, given: Sequence[str]) -> di
     }  # fmt: skip
 
 
-def _said(one: dict[str, Any], recorded: set[str], keys: Mapping[int, bytes]) -> dict[str, Any]:
+def _said(one: Certificate, recorded: set[str], keys: Mapping[int, bytes]) -> Certified:
     document = one["document"]
     events: dict[str, int] = {}
     for erased in document["erased"]:
@@ -101,7 +97,7 @@ def _said(one: dict[str, Any], recorded: set[str], keys: Mapping[int, bytes]) ->
     }  # fmt: skip
 
 
-def _is_signed(one: dict[str, Any], keys: Mapping[int, bytes]) -> bool:
+def _is_signed(one: Certificate, keys: Mapping[int, bytes]) -> bool:
     try:
         key = Ed25519PublicKey.from_public_bytes(keys[one["key_number"]])
         key.verify(base64.b64decode(one["signature"], validate=True), signed_bytes(one["document"]))
@@ -110,6 +106,6 @@ def _is_signed(one: dict[str, Any], keys: Mapping[int, bytes]) -> bool:
     return True
 
 
-def _streams(one: Mapping[str, Any]) -> str:
+def _streams(one: Certified) -> str:
     some: Iterable[str] = (f"{events:,} of {name}" for name, events in one["events"].items())
     return f"events ({', '.join(some)})" if one["events"] else "no event"

@@ -4,36 +4,41 @@ arguments and reports of runs."""
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.annex.erasure.find import spellings
+from weir.queries.annex.erasure import sentences as sql
 
 NOT_KEPT = "(not kept)"  # in place of what is to be forgotten
 
 
 class Recorded(NamedTuple):
-    """A table that may have a value of a row: how it is read and written, its columns with
-    sentences, and those with JSON."""
+    """A table that may have a value of a row: how it is written, its columns with sentences, those
+    with JSON, and which rows are not to change."""
 
-    reads: str
     writes: str
     texts: tuple[str, ...]
     objects: tuple[str, ...] = ()
+    unless: str = "false"
+
+    @property
+    def table(self) -> str:
+        return self.writes.split()[-1]
 
 
 RECORDED = (
     Recorded(  # what was submitted is yet to be read by its job
-        "FROM job_run WHERE state <> 'submitted'", "UPDATE job_run", ("progress", "error"),
-        ("arguments", "report", "approved"),
+        "UPDATE job_run", ("progress", "error"), ("arguments", "report", "approved"),
+        unless="state = 'submitted'",
     ),
-    Recorded("FROM request WHERE true", "UPDATE request", (), ("result",)),
-    Recorded("FROM reader_batch WHERE true", "UPDATE reader_batch", ("error",)),
-    Recorded("FROM adjunct_store WHERE true", "UPDATE adjunct_store", ("error",)),
-    Recorded("FROM scale_decision WHERE true", "UPDATE scale_decision", ("reason",)),
-    Recorded("FROM found_damage WHERE true", "UPDATE found_damage", ("what",)),
-    Recorded("FROM publication WHERE true", "UPDATE publication", ("problem",)),
+    Recorded("UPDATE request", (), ("result",)),
+    Recorded("UPDATE reader_batch", ("error",)),
+    Recorded("UPDATE adjunct_store", ("error",)),
+    Recorded("UPDATE scale_decision", ("reason",)),
+    Recorded("UPDATE found_damage", ("what",)),
+    Recorded("UPDATE publication", ("problem",)),
 )  # fmt: skip
 
 
@@ -42,18 +47,14 @@ def forget_in(connection: Connection, one: Recorded, keys: Sequence[str]) -> int
     in how many rows. A key that is a number is replaced where it is a text of its own, or in
     quotes: another number of a sentence is not meant."""
     spelt = sorted({one for key in keys if key for one in spellings(key)})
-    if not spelt:
-        return 0
-    # The table of an annex may not be there.
-    may = text("SELECT has_any_column_privilege(to_regclass(:t), 'UPDATE')")
-    if not connection.execute(may, {"t": f"weir_internal.{one.writes.split()[-1]}"}).scalar_one():
+    if not spelt or not sql.may_update(connection, table=one.table):
         return 0
     names = [*one.texts, *one.objects]
     whole = ", ".join(f"{name}::text" for name in names)
     rows = connection.execute(
         text(
-            f"""SELECT ctid::text AS place, {", ".join(names)} {one.reads}
-            AND EXISTS (SELECT FROM unnest(CAST(:keys AS text[])) k
+            f"""SELECT ctid::text AS place, {", ".join(names)} FROM {one.table}
+            WHERE NOT ({one.unless}) AND EXISTS (SELECT FROM unnest(CAST(:keys AS text[])) k
                 WHERE strpos(concat_ws(' ', {whole}), k) > 0) FOR UPDATE"""  # noqa: S608 - constants
         ),
         {"keys": spelt},
@@ -75,7 +76,7 @@ def forget_in(connection: Connection, one: Recorded, keys: Sequence[str]) -> int
     return changed
 
 
-def forgetting(keys: Sequence[str]) -> Callable[[Any], Any]:
+def forgetting(keys: Sequence[str]) -> Callable[[object], object]:
     """Return what puts NOT_KEPT in the place of keys in a value of JSON: of a text that is one, of
     one as a word of a sentence, and of one in quotes."""
     whole = {key for key in keys if key}
@@ -87,7 +88,7 @@ def forgetting(keys: Sequence[str]) -> Callable[[Any], Any]:
     parts += [rf"(?<!\w){_either(words)}(?!\w)"] if words else []
     found = re.compile("|".join(parts))
 
-    def forget(value: Any) -> Any:
+    def forget(value: object) -> object:
         if isinstance(value, str):
             if value in whole:
                 return NOT_KEPT

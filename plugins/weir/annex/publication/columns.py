@@ -5,11 +5,11 @@ Other files have no ids, so the table has a *name mapping*, which says which id 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from weir.errors import InvalidInput
 from weir.front_ends import do
-from weir.model.schema import Field, field_id, same_type, show, stored_name
+from weir.model.schema import Field, field_id, new_field, same_type, show, stored_name
 
 _TYPES = {
     "byte": "int", "short": "int", "integer": "int", "long": "long", "float": "float",
@@ -21,7 +21,9 @@ _PARTS = {  # what of Spark's lists and maps is called how in files
     "array": {"elementType": "element"}, "map": {"keyType": "key", "valueType": "value"},
 }  # fmt: skip
 _Path = tuple[str, ...]
-_MAPPED = list[dict[str, Any]]  # one level of a name mapping
+Json = str | int | bool | list["Json"] | dict[str, "Json"]
+Mapped = TypedDict("Mapped", {"field-id": int, "names": list[str], "fields": list["Mapped"]})
+_MAPPED = list[Mapped]  # one level of a name mapping
 
 
 class Ids:
@@ -61,7 +63,7 @@ class Ids:
 
     def _learn_type(self, kind: Any, path: _Path, level: _MAPPED) -> None:
         if kind == "variant":
-            parts = [{"name": name, "type": "binary"} for name in ("metadata", "value")]
+            parts = [new_field(name, "binary") for name in ("metadata", "value")]
             self._learn(parts, path, level)
         elif not isinstance(kind, str) and kind["type"] == "struct":
             self._learn(kind["fields"], path, level)
@@ -71,18 +73,18 @@ class Ids:
                 self._learn_type(kind[part], below, self.of(below, level)[1])
 
 
-def columns_of(fields: Sequence[Field]) -> list[dict[str, Any]]:
+def columns_of(fields: Sequence[Field]) -> list[Json]:
     """Return the columns of a table, under the names that the stream gives them now. Raises
     InvalidInput for a type that the table can't have."""
     return [_column(field, field["name"], (stored_name(field),)) for field in fields]
 
 
-def _column(field: Field, name: str, path: _Path) -> dict[str, Any]:
+def _column(field: Field, name: str, path: _Path) -> dict[str, Json]:
     kind = _type(field["type"], path)
     return {"id": field_id(path), "name": name, "required": False, "type": kind}
 
 
-def _type(kind: Any, path: _Path) -> Any:
+def _type(kind: Any, path: _Path) -> Json:
     if isinstance(kind, str):
         if kind.startswith("decimal("):
             return kind.replace(",", ", ")
@@ -94,9 +96,11 @@ def _type(kind: Any, path: _Path) -> Any:
             )
         return _TYPES[kind]
     if kind["type"] == "struct":
-        fields = [_column(one, one["name"], (*path, one["name"])) for one in kind["fields"]]
+        fields: list[Json] = [
+            _column(one, one["name"], (*path, one["name"])) for one in kind["fields"]
+        ]
         return {"type": "struct", "fields": fields}
-    described: dict[str, Any] = {"type": "list" if kind["type"] == "array" else "map"}
+    described: dict[str, Json] = {"type": "list" if kind["type"] == "array" else "map"}
     for part, name in _PARTS[kind["type"]].items():
         below = (*path, name)
         described |= {f"{name}-id": field_id(below), name: _type(kind[part], below)}

@@ -4,7 +4,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from weir.annex.publication import plan as planning
 from weir.annex.publication import records
@@ -23,20 +23,31 @@ from weir.warehouse.filesystem import filesystem, not_writable
 log = logging.getLogger("weir.annex.publication")
 
 
+class Published(TypedDict):
+    """What was done to the table of a stream: how many files came and went, its new `snapshot`;
+    whether it has `ended`, or another run is `busy` with it; or the `error`."""
+
+    stream: str
+    added: NotRequired[int]
+    removed: NotRequired[int]
+    snapshot: NotRequired[int]
+    ended: NotRequired[bool]
+    busy: NotRequired[bool]
+    error: NotRequired[str]
+
+
 def publish(
     database: Database,
     settings: Settings,
     names: Sequence[StreamName] | None = None,
     *,
     dry_run: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Published]:
     """Publish what is new of streams whose setting `publish` asks for it, and end what is not
     asked for any more. `names`: of these streams; None: of all. `dry_run`: only say what there is.
 
-    Returns for each stream in which something changed `stream`, and `added` and `removed` (files)
-    and `snapshot`; or `ended`; or `busy` if another run publishes it; or the `error` with which it
-    failed, and continues with the others. Raises NotFound for a stream in `names` that does not
-    exist, InvalidInput if it is not to be published, and InvariantViolation if the warehouse is
+    A stream that fails does not stop the others. Raises NotFound for a stream in `names` that does
+    not exist, InvalidInput if it is not to be published, and InvariantViolation if the warehouse is
     another database's.
     """
     check_warehouse_ownership(database, settings.warehouse)
@@ -45,7 +56,7 @@ def publish(
     wanted = None if names is None else [str(name) for name in names]
     found = database.snapshot(lambda c: due(c, names=wanted))
     run = _Run(database, settings, dry_run)
-    reports: list[dict[str, Any]] = []
+    reports: list[Published] = []
     for one in found:
         try:
             done, failed = database.one_of_many(f"stream {one.stream}", partial(run.stream, one))
@@ -56,7 +67,7 @@ def publish(
         if failed:
             reports.append({"stream": one.stream, "error": failed})
         elif done:
-            reports.append({"stream": one.stream, **done})
+            reports.append(done)
     return reports
 
 
@@ -76,7 +87,7 @@ class _Run:
         self._graces = (settings.grace_period, settings.compacted_grace)
         self._root = address(settings.warehouse)
 
-    def stream(self, one: Due) -> dict[str, Any]:
+    def stream(self, one: Due) -> Published | None:
         """Publish one stream, or end its publication. Returns what that changed."""
         if not one.wanted:
             return self._end(one)
@@ -89,16 +100,18 @@ class _Run:
             self._database.transaction(lambda c: records.end_all(c, one.stream_id))
             plan = self._plan(one.stream_id)
         if not plan.versions or not (plan.makes_snapshot or plan.expires):
-            return {}
-        changes = {
-            "added": len(plan.added), "removed": sum(map(len, plan.removed.values())),
-        }  # fmt: skip
+            return None
+        changes: Published = {
+            "stream": one.stream,
+            "added": len(plan.added),
+            "removed": sum(map(len, plan.removed.values())),
+        }
         if self._dry_run:
             return changes
         lease, token = self._settings.transaction_lease, uuid.uuid4().hex
         number = self._database.transaction(lambda c: records.begin(c, one.stream_id, lease, token))
         if number is None:
-            return {"busy": True}
+            return {"stream": one.stream, "busy": True}
         try:
             sequence = self._publish(one, number)
         except OSError as error:
@@ -127,10 +140,10 @@ class _Run:
         )
         return written.sequence
 
-    def _end(self, one: Due) -> dict[str, Any]:
+    def _end(self, one: Due) -> Published:
         if not self._dry_run:
             self._database.transaction(lambda c: records.end_all(c, one.stream_id))
-        return {"ended": True}
+        return {"stream": one.stream, "ended": True}
 
     def _failed(self, one: Due, problem: str) -> None:
         """Record why a stream can't be published."""

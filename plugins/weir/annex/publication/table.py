@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,11 +33,11 @@ from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.typedef import Record
 
-from weir.annex.publication.columns import Ids, columns_of
+from weir.annex.publication.columns import Ids, Json, columns_of
 from weir.annex.publication.place import Files, Place
 from weir.annex.publication.plan import Plan
 from weir.annex.publication.records import Written
-from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ
+from weir.model.schema import CLOCK, CLOCK_BY_NUMBER, SEQ, new_field
 from weir.queries.annex.publication.plan import File
 from weir.warehouse.filesystem import make_folder
 from weir.warehouse.paths import publication_folder, table_folder
@@ -53,6 +53,21 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "false",
     "write.parquet.compression-codec": "zstd",
 }
+# The metadata of a table in the JSON of Iceberg's specification, as far as Weir reads it again.
+Columns = TypedDict("Columns", {"type": str, "schema-id": int, "fields": list[Json]})
+Snapshot = TypedDict("Snapshot", {
+    "snapshot-id": int, "sequence-number": int, "timestamp-ms": int, "manifest-list": str,
+    "schema-id": int, "summary": dict[str, str], "parent-snapshot-id": NotRequired[int],
+})  # fmt: skip
+Logged = TypedDict("Logged", {"snapshot-id": int, "timestamp-ms": int})
+Metadata = TypedDict("Metadata", {
+    "format-version": int, "table-uuid": str, "location": str, "last-sequence-number": int,
+    "last-updated-ms": int, "last-column-id": int, "current-schema-id": int,
+    "schemas": list[Columns], "default-spec-id": int, "last-partition-id": int,
+    "partition-specs": list[Json], "default-sort-order-id": int, "sort-orders": list[Json],
+    "properties": dict[str, str], "snapshots": list[Snapshot], "snapshot-log": list[Logged],
+    "metadata-log": list[Json], "refs": dict[str, Json], "current-snapshot-id": NotRequired[int],
+})  # fmt: skip
 MOST_SNAPSHOTS = 100
 # So many manifests of fewer files than these become one, of about so many at most: a list has few
 # manifests, and no publication writes more than that again.
@@ -121,7 +136,7 @@ def write(place: Place, stream_id: int, number: int, plan: Plan, keep: float) ->
     seconds a snapshot is kept. Raises InvalidInput for a column that the table can't have."""
     files, folder = Files(place), publication_folder(stream_id, number)
     if plan.state.metadata is None:
-        table = _new_table(f"{place.root}/{table_folder(stream_id).rstrip('/')}")
+        table: Metadata = _new_table(f"{place.root}/{table_folder(stream_id).rstrip('/')}")
     else:
         with place.system.open_input_stream(f"{place.base}/{plan.state.metadata}") as source:
             table = json.loads(source.read())
@@ -149,7 +164,7 @@ def write(place: Place, stream_id: int, number: int, plan: Plan, keep: float) ->
     )  # fmt: skip
 
 
-def _new_table(location: str) -> dict[str, Any]:
+def _new_table(location: str) -> Metadata:
     return {
         "format-version": 2, "table-uuid": str(uuid.uuid4()), "location": location,
         "last-sequence-number": 0, "last-updated-ms": 0, "last-column-id": 0,
@@ -160,10 +175,10 @@ def _new_table(location: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _set_columns(table: dict[str, Any], plan: Plan) -> None:
+def _set_columns(table: Metadata, plan: Plan) -> None:
     """Let the columns be those of the stream. The id of the schema is the stream's version."""
     ids = Ids()
-    own = [{"name": name, "type": "long"} for name in (SEQ, CLOCK, CLOCK_BY_NUMBER)]
+    own = [new_field(name, "long") for name in (SEQ, CLOCK, CLOCK_BY_NUMBER)]
     for fields in (own, *plan.versions):
         ids.learn(fields)
     columns = columns_of(plan.versions[-1])
@@ -174,19 +189,17 @@ def _set_columns(table: dict[str, Any], plan: Plan) -> None:
     table["properties"][MAPPING] = json.dumps(ids.mapping)
 
 
-def _schema_of(table: dict[str, Any]) -> dict[str, Any]:
+def _schema_of(table: Metadata) -> Columns:
     current = table["current-schema-id"]
     return next(one for one in table["schemas"] if one["schema-id"] == current)
 
 
-def _current(table: dict[str, Any]) -> dict[str, Any] | None:
+def _current(table: Metadata) -> Snapshot | None:
     current = table.get("current-snapshot-id")
     return next((one for one in table["snapshots"] if one["snapshot-id"] == current), None)
 
 
-def _write_manifests(
-    files: Files, snapshot: _Snapshot, table: dict[str, Any], plan: Plan
-) -> str | None:
+def _write_manifests(files: Files, snapshot: _Snapshot, table: Metadata, plan: Plan) -> str | None:
     """Write the manifests that the newest snapshot lacks, and take over the others. Returns the one
     that lists the new files of the stream."""
     before = _current(table)
@@ -306,9 +319,7 @@ def _mask(snapshot: _Snapshot, masked: dict[str, int]) -> DataFile:
     )  # fmt: skip
 
 
-def _add_snapshot(
-    snapshot: _Snapshot, table: dict[str, Any], plan: Plan, count: int, now: int
-) -> str:
+def _add_snapshot(snapshot: _Snapshot, table: Metadata, plan: Plan, count: int, now: int) -> str:
     """Write the list of the manifests, and make the snapshot the newest one of the table. Returns
     the path of the list."""
     path = f"{snapshot.folder}snap.avro"
@@ -318,12 +329,14 @@ def _add_snapshot(
         2, output, snapshot.id, parent, table["last-sequence-number"], _CODEC
     ) as writer:
         writer.add_manifests(snapshot.manifests)
-    table["snapshots"].append({
+    made: Snapshot = {
         "snapshot-id": snapshot.id, "sequence-number": table["last-sequence-number"],
         "timestamp-ms": now, "manifest-list": output.location,
         "schema-id": plan.state.schema_version, "summary": _summary(snapshot, plan, count),
-        **({} if parent is None else {"parent-snapshot-id": parent}),
-    })  # fmt: skip
+    }  # fmt: skip
+    if parent is not None:
+        made["parent-snapshot-id"] = parent
+    table["snapshots"].append(made)
     table["snapshot-log"].append({"snapshot-id": snapshot.id, "timestamp-ms": now})
     table["current-snapshot-id"] = snapshot.id
     table["refs"] = {"main": {"snapshot-id": snapshot.id, "type": "branch"}}
@@ -353,7 +366,7 @@ def _summary(snapshot: _Snapshot, plan: Plan, count: int) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _expire(table: dict[str, Any], plan: Plan, oldest: int) -> int:
+def _expire(table: Metadata, plan: Plan, oldest: int) -> int:
     """Leave out snapshots that are too old, too many, or that name files which are to be deleted.
     Returns the sequence number of the oldest one that is left."""
     below = table["last-sequence-number"] if plan.truncates else plan.expires

@@ -3,7 +3,7 @@ streams go on."""
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -14,15 +14,27 @@ from weir.queries.annex.recovery import lost_events as sql
 from weir.warehouse.paths import ADJUNCT
 
 
-def lost_in(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return per stream that misses files: `stream`, `files`, `events`, `segments` (which, and up
-    to which offset), `unread_by` (the reader groups that have not read all of them), `truncate_to`
-    (the smallest cut past them) and `then` (what to do)."""
+class LostReport(TypedDict):
+    """A stream that misses files: `segments` (which, and up to which offset), `unread_by` (the
+    reader groups that have not read all of them), `truncate_to` (the smallest cut past them) and
+    `then` (what to do)."""
+
+    stream: str
+    files: int
+    events: int
+    segments: str
+    unread_by: list[str]
+    truncate_to: str
+    then: str
+
+
+def lost_in(connection: Connection, paths: Sequence[str]) -> list[LostReport]:
+    """Return what is lost of each stream that misses files."""
     by_stream: dict[int, list[str]] = defaultdict(list)
     for path in paths:
         if not path.startswith(ADJUNCT):
             by_stream[int(path.partition("/")[0])].append(path)
-    report = []
+    report = list[LostReport]()
     for stream_id, of_stream in sorted(by_stream.items()):
         lost = lost_events(connection, stream_id, of_stream)
         if lost is None:  # they lie before the head, where nobody reads

@@ -10,11 +10,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
-from weir.annex.recovery.lost_events import lost_in
+from weir.annex.recovery.inventory import (
+    Found,
+    Known,
+    discard_unknown,
+    known_files,
+    list_files,
+    unknown_in,
+)
+from weir.annex.recovery.lost_events import LostReport, lost_in
 from weir.annex.recovery.substitutes import Substitute, find_substitutes, substitute
 from weir.compaction.run import Check
 from weir.controller.locks import lock_streams
@@ -28,14 +36,6 @@ from weir.model.key_space import KeyRange
 from weir.queries.annex.recovery import recover as sql
 from weir.queries.controller import epochs
 from weir.retention.delete_stream import Forgotten
-from weir.retention.inventory import (
-    Found,
-    Known,
-    discard_unknown,
-    known_files,
-    list_files,
-    unknown_in,
-)
 from weir.seams import hung
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 
@@ -43,12 +43,64 @@ UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
 
 
+class Certified(TypedDict):
+    """What a certificate says of an erasure, and whether the database knows it, and its key."""
+
+    request: str
+    stream: str
+    asked_at: str
+    reason: str
+    keys: int
+    condition: str
+    events: dict[str, int]
+    known: bool
+    signed: bool
+
+
+class ErasedSince(TypedDict):
+    """What may have been erased after the backup. `unknown_since`: not known from this time on.
+    `files`, `examples`: whose events may be back. `certificates`: what the given ones say. `then`:
+    what is to be done."""
+
+    unknown_since: str | None
+    files: NotRequired[int]
+    examples: NotRequired[list[str]]
+    certificates: NotRequired[list[Certified]]
+    then: list[str]
+
+
+class Recovered(TypedDict):
+    """A stream whose numbers were raised, and how many appends it has `forgotten`."""
+
+    stream: str
+    forgotten: int
+    segments: list[str]
+
+
+class RecoverReport(TypedDict):
+    """How database and warehouse differ: whether the database may have been restored, and whether
+    the warehouse was elsewhere; how many files only the warehouse (`unknown`, up to 20 paths) or
+    only the database has (`missing`), of how many of these others have the events, by a compaction
+    (`found`), and what is `lost` with the rest. `streams`: those that were reconciled."""
+
+    restored: bool
+    moved: bool
+    unknown_files: int
+    unknown: list[str]
+    missing_files: int
+    missing: list[str]
+    found: int
+    lost: list[LostReport]
+    streams: NotRequired[list[Recovered]]
+    erased: NotRequired[ErasedSince]
+
+
 @dataclass(frozen=True)
 class BeforeRecovery:
     """A seam: `look` returns what certificates of erasures and the files of a warehouse say that
     the database does not know (`unknown_since`, and `then`, what to do), before it is recovered."""
 
-    look: Callable[[Database, str, Sequence[str]], dict[str, Any]]
+    look: Callable[[Database, str, Sequence[str]], ErasedSince]
 
 
 def recover(
@@ -59,7 +111,7 @@ def recover(
     second_name: bool = False,
     check: Check | None = None,
     request_id: str,
-) -> dict[str, Any]:
+) -> RecoverReport:
     """Compare the database with its warehouse and report the differences. With `unknown_files`
     `keep` or `delete`, also reconcile them so that jobs may run again.
 
@@ -70,15 +122,8 @@ def recover(
     `check`: reads files that are to take the place of missing ones, and raises InvariantViolation
     if their events are not those that were committed.
 
-    Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
-    was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
-    files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
-    paths), `found` (of how many missing files others have the events, by a compaction; to reconcile
-    puts these in their place) and `lost`: as `lost_in`, of those that nothing replaces. If it
-    reconciled them, also `streams`: of each its name (`stream`), how many open appends it ended
-    (`aborted`), and the new `segments`; none if only the place of the warehouse is another, which
-    disturbs nothing that runs. Raises InvalidInput for another value of `unknown_files`, and
-    InvariantViolation if the warehouse belongs to another installation.
+    Raises InvalidInput for another value of `unknown_files`, and InvariantViolation if the
+    warehouse belongs to another installation.
     """
     check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
@@ -94,14 +139,16 @@ def recover(
     on_disk = {path for found in there.values() for path in found.files}
     missing = sorted((before.files & known.files) - on_disk)
     chosen = _substitutes(database, warehouse, missing, there, known)
-    report: dict[str, Any] = {
+    found_of, lost = _found(database, missing, chosen)
+    report: RecoverReport = {
         "restored": installation.may_be_restored(marker),
         "moved": not marker.is_at(warehouse),
         "unknown_files": sum(map(len, unknown.values())),
         "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
         "missing_files": len(missing),
         "missing": missing[:_EXAMPLES],
-        **_found(database, missing, chosen),
+        "found": found_of,
+        "lost": lost,
     }
     if unknown_files == "report":
         return report
@@ -136,7 +183,7 @@ def recover(
                     database, partial(_discard, stream_id=stream_id, paths=more, found=found)
                 )
     if chosen:
-        report |= _found(database, missing, chosen)
+        report["found"], report["lost"] = _found(database, missing, chosen)
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
@@ -168,15 +215,11 @@ def _substitutes(
 
 def _found(
     database: Database, missing: Sequence[str], chosen: Mapping[int, Sequence[Substitute]]
-) -> dict[str, Any]:
-    """Return what a report says of missing files: how many of them others replace, and what is lost
-    with the rest."""
+) -> tuple[int, list[LostReport]]:
+    """Return how many missing files others replace, and what is lost with the rest."""
     replaced = {file.path for some in chosen.values() for one in some for file in one.old}
     lost = [path for path in missing if path not in replaced]
-    return {
-        "found": len(missing) - len(lost),
-        "lost": database.snapshot(lambda c: lost_in(c, lost)),
-    }
+    return len(missing) - len(lost), database.snapshot(lambda c: lost_in(c, lost))
 
 
 def _discard(connection: Connection, stream_id: int, paths: list[str], found: Found) -> None:
@@ -190,7 +233,7 @@ def _skip(
     found: Found,
     unknown: list[str] | None,
     request_id: str,
-) -> dict[str, Any]:
+) -> Recovered:
     """Advance the stream's counters past every folder number, clock and offset that it may have
     issued. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]

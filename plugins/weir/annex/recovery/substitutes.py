@@ -22,19 +22,19 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection
 
+from weir.annex.recovery.holes import Chunk, add_holes, chunks_of
+from weir.annex.recovery.inventory import Found, Known, unknown_in
 from weir.compaction import records
 from weir.compaction.description import Description, description_in
 from weir.compaction.records import Written
 from weir.compaction.rewrite import Unreadable, put_in_one
 from weir.compaction.run import Check
-from weir.controller.holes import Chunk, add_holes, chunks_of
 from weir.database.connection import Database
 from weir.database.once import commit_once
 from weir.errors import InvariantViolation, Unavailable, WeirError
 from weir.model.compaction import Small
 from weir.model.schema import CLOCK, OFFSET
 from weir.queries.annex.recovery import substitutes as sql
-from weir.retention.inventory import Found, Known, unknown_in
 from weir.seams import hung
 from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.footer import ranks_of, read_footer

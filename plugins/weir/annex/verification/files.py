@@ -4,9 +4,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -160,7 +161,7 @@ class _Order:
         self._last: tuple[int, int] | None = None
         self.wrong: list[tuple[str, str]] = []
 
-    def add(self, ranks: Any, clocks: Any | None) -> None:
+    def add(self, ranks: npt.NDArray[np.int64], clocks: npt.NDArray[np.int64] | None) -> None:
         if self.wrong or len(ranks) == 0:
             return
         clocks = np.zeros(len(ranks), np.int64) if clocks is None else clocks

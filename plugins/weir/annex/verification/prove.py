@@ -4,10 +4,10 @@ Each file is looked at once, when the first cut after its commit is recorded. Ho
 is the clock of a commit in `verification`, of each stream.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
@@ -15,7 +15,7 @@ from weir.annex.verification import damage
 from weir.annex.verification.damage import OF_FILES
 from weir.annex.verification.footers import Look, Wrong, opened
 from weir.annex.verification.recorded import File
-from weir.annex.verification.verify import Verified, by_pyarrow, damage_of, verify
+from weir.annex.verification.verify import Verified, VerifyReport, by_pyarrow, damage_of, verify
 from weir.controller.ownership import check_warehouse_ownership
 from weir.errors import counted
 from weir.installation.opened import Installation
@@ -23,6 +23,19 @@ from weir.queries.annex.verification import prove as sql
 
 FILES = 20_000  # looked at in a run, and the rest of the last commit
 AGAIN_AFTER = 3600.0  # seconds after which the contents of a stream are read once more
+
+
+class ProvenReport(TypedDict):
+    """What was looked at, what is wrong, and the streams of which not all cuts are proven. `read`:
+    the contents that were read in turn."""
+
+    files: int
+    bytes: int
+    streams: int
+    damage: dict[str, int]
+    behind: list[str]
+    damaged: list[str]
+    read: VerifyReport | None
 
 
 @dataclass
@@ -34,17 +47,17 @@ class Proven:
     behind: list[str] = field(default_factory=list)  # more of their files are to be looked at
     damaged: list[str] = field(default_factory=list)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> ProvenReport:
         """Return it as a part of the report of a job."""
         return {
             "files": self.seen.files, "bytes": self.seen.bytes, "streams": len(self.seen.streams),
             "damage": dict(sorted(self.seen.damage.items())),
             "behind": self.behind, "damaged": self.damaged,
-            "read": self.read and self.read.report(),
+            "read": self.read.report() if self.read else None,
         }  # fmt: skip
 
 
-def said_of(report: dict[str, Any]) -> str:
+def said_of(report: ProvenReport) -> str:
     """Return what was looked at, and what is not proven, for a sentence."""
     said = f"{counted(report['files'], 'new file')} compared with the record"
     if behind := report["behind"]:
@@ -86,7 +99,7 @@ def prove(app: Installation, look: Look, most: int = FILES) -> Proven:
     return done
 
 
-def must_be_right(proven: Proven, report: dict[str, Any]) -> None:
+def must_be_right(proven: Proven, report: Mapping[str, object]) -> None:
     """Raise Incomplete with the report of a run if it has found damage."""
     for seen in (proven.seen, proven.read):
         if seen is not None and (error := seen.error(report)) is not None:

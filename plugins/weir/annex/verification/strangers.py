@@ -7,13 +7,7 @@ from contextlib import suppress
 from pyarrow import fs
 from sqlalchemy import Connection
 
-from weir.annex.verification.damage import OF_LISTS, record
-from weir.annex.verification.files import DAMAGED
-from weir.annex.verification.recorded import Damage
-from weir.controller.locks import lock_streams
-from weir.installation.opened import Installation
-from weir.queries.annex.verification import strangers as sql
-from weir.retention.inventory import (
+from weir.annex.recovery.inventory import (
     Found,
     Known,
     discard_unknown,
@@ -21,6 +15,12 @@ from weir.retention.inventory import (
     list_files,
     unknown_in,
 )
+from weir.annex.verification.damage import OF_LISTS, record
+from weir.annex.verification.files import DAMAGED
+from weir.annex.verification.recorded import Damage
+from weir.controller.locks import lock_streams
+from weir.installation.opened import Installation
+from weir.queries.annex.verification import strangers as sql
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer
 from weir.warehouse.paths import stream_folder

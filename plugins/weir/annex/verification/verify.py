@@ -6,12 +6,12 @@ garbage of files that nobody knows, and moves back files that were renamed.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TypedDict
 
 from weir.annex.verification import damage
 from weir.annex.verification.damage import OF_CONTENTS, OF_FILES, OF_OFFSETS
@@ -39,6 +39,20 @@ FILES = 5_000  # looked at between two statements
 Contents = Callable[[Columns, Sequence[Unit]], list[list[Seen]]]
 
 
+class VerifyReport(TypedDict):
+    """What was looked at, and how much damage of each kind there is."""
+
+    streams: int
+    files: int
+    events: int
+    bytes: int
+    without_digest: int
+    keys_not_checked: int
+    damage: dict[str, int]
+    repaired: int
+    complete: bool
+
+
 @dataclass
 class Verified:
     """What was looked at, and how much is wrong."""
@@ -54,7 +68,7 @@ class Verified:
     repaired: int = 0
     complete: bool = True
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> VerifyReport:
         """Return it as the report of a job."""
         return {
             "streams": len(self.streams), "files": self.files, "events": self.events,
@@ -74,7 +88,7 @@ class Verified:
         if found and not self.first:
             self.first = f"file {found[0].path}: {found[0].what}"
 
-    def error(self, report: dict[str, Any] | None = None) -> Incomplete | None:
+    def error(self, report: Mapping[str, object] | None = None) -> Incomplete | None:
         """Return the error that something is wrong, with a report (None: its own); None if nothing
         is."""
         if not self.damage:

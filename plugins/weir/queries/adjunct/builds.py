@@ -245,18 +245,8 @@ def discard(connection: Connection, *, folder: str) -> None:
 
 
 TO_BUILD = text(
-    """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
-LEFT JOIN adjunct_version n ON n.store_id = a.store_id
-    AND n.state = 'published' AND n.superseded_at IS NULL
-LEFT JOIN adjunct_version b ON b.store_id = a.store_id AND b.state = 'building'
-CROSS JOIN LATERAL (SELECT n.clock IS NULL OR n.clock < s.last_clock
-    OR n.definition <> a.definition OR b.store_id IS NOT NULL AS moved) w
-WHERE s.state <> 'deleted' AND (w.moved OR n.code IS NOT NULL)
-  AND CASE WHEN CAST(:names AS text[]) IS NOT NULL THEN a.name = ANY(:names)
-      ELSE coalesce(b.silent_attempts, 0) < 2 OR b.definition <> a.definition
-          OR b.lease_until + least(CAST(:longest AS float8), CAST(:rest AS float8) * 2.0 ^ (b.silent_attempts - 2))
-             * interval '1 second' < clock_timestamp() END
-ORDER BY coalesce(b.silent_attempts, 0), a.store_id"""
+    """SELECT name, code, moved FROM stores_to_build(CAST(:names AS text[]))
+ORDER BY silent_attempts, store_id"""
 )
 
 
@@ -268,12 +258,7 @@ class ToBuild(NamedTuple):
     moved: bool
 
 
-def to_build(
-    connection: Connection, *, names: Sequence[str] | None, longest: float, rest: float
-) -> list[ToBuild]:
+def to_build(connection: Connection, *, names: Sequence[str] | None) -> list[ToBuild]:
     """Return the stores that may have to be built, and those with functions, those that died last."""
-    result = connection.execute(
-        TO_BUILD,
-        {"names": None if names is None else list(names), "longest": longest, "rest": rest},
-    )
+    result = connection.execute(TO_BUILD, {"names": None if names is None else list(names)})
     return [ToBuild._make(row) for row in result]

@@ -6,16 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-DUE = text(
-    """SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
-WHERE v.state = 'published' AND v.superseded_at <= :before
-  AND v.superseded_at + a.keep_versions * interval '1 second' <= clock_timestamp()
-UNION
-SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
-WHERE v.history_from IS NOT NULL AND (a.history IS NULL
-      OR v.clock <= time_clock(clock_timestamp()) - a.history * 1000000)
-ORDER BY 1"""
-)
+DUE = text("""SELECT store_id, name FROM stores_with_expired(:before) ORDER BY 1""")
 
 
 class Due(NamedTuple):

@@ -6,25 +6,15 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 SMALL_FILES = text(
-    """WITH last AS (
-    SELECT DISTINCT ON (c.stream_id) c.stream_id, c.apart, c.begun_at
-    FROM compaction c WHERE c.state = 'done' ORDER BY c.stream_id, c.number DESC)
-SELECT s.stream_id, s.stream_name AS stream, f.segment_id, f.start_offset, f.events, f.bytes,
+    """SELECT s.stream_id, s.stream_name AS stream, f.segment_id, f.start_offset, f.events, f.bytes,
     f.schema_version, f.transaction_number, t.clock, f.path, f.erased,
     count(*) OVER (PARTITION BY f.stream_id) AS small
-FROM small_files((SELECT array_agg(n.stream_id) FROM stream n
-                  WHERE n.state <> 'deleted' AND n.stream_name = ANY (:names)),
-                 :bytes, :events, :fewest, :among) f
-JOIN stream s ON s.stream_id = f.stream_id AND s.state <> 'deleted'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (:names))
-LEFT JOIN last l ON l.stream_id = f.stream_id AND l.apart
+FROM streams_with_small_files(CAST(:names AS text[]), :bytes, :events, :fewest, :among, :thorough,
+                              CAST(:holder AS text)) f
+JOIN stream s USING (stream_id)
 LEFT JOIN transaction t ON t.stream_id = f.stream_id
     AND t.transaction_number = f.transaction_number
-WHERE NOT EXISTS (SELECT FROM compaction c
-                  WHERE c.stream_id = f.stream_id AND c.state = 'open'
-                    AND c.holder IS DISTINCT FROM :holder)
-    AND (:thorough OR l.apart IS NULL OR s.last_clock > time_clock(l.begun_at))
-ORDER BY l.apart NULLS FIRST, small DESC, s.stream_id, f.segment_id, f.start_offset LIMIT :most"""
+ORDER BY f.apart NULLS FIRST, small DESC, s.stream_id, f.segment_id, f.start_offset LIMIT :most"""
 )
 
 
@@ -53,8 +43,8 @@ def small_files(
     events: int,
     fewest: int,
     among: int | None,
-    holder: str | None,
     thorough: bool,
+    holder: str | None,
     most: int,
 ) -> list[SmallFile]:
     """Return the small files of streams, those of the stream with the most first; last those in which the last compaction found nothing that can be put together, unless `thorough` only if something was committed there since."""
@@ -66,8 +56,8 @@ def small_files(
             "events": events,
             "fewest": fewest,
             "among": among,
-            "holder": holder,
             "thorough": thorough,
+            "holder": holder,
             "most": most,
         },
     )
@@ -190,7 +180,7 @@ def keep_apart(connection: Connection, *, stream_id: int, number: int) -> None:
 ABORT = text(
     """UPDATE compaction SET state = 'aborted', ended_at = clock_timestamp()
 WHERE stream_id = :stream_id AND state = 'open' AND CASE WHEN CAST(:number AS bigint) IS NULL
-    THEN greatest(lease_until, pg_postmaster_start_time()) < clock_timestamp()
+    THEN lease_is_over(lease_until, 0)
     ELSE number = :number END
 RETURNING number"""
 )
@@ -203,8 +193,7 @@ def abort(connection: Connection, *, stream_id: int, number: int | None) -> list
 
 
 LAPSED = text(
-    """SELECT stream_id, stream_name AS stream FROM compaction WHERE state = 'open'
-AND greatest(lease_until, pg_postmaster_start_time()) < clock_timestamp()"""
+    """SELECT stream_id, stream_name AS stream FROM compaction WHERE state = 'open' AND lease_is_over(lease_until, 0)"""
 )
 
 

@@ -21,15 +21,15 @@ class CommitAppend(NamedTuple):
     """A row of `commit_alone`."""
 
     outcome: str
-    state: str
-    attempt: int
-    epoch: int
-    clock: int
-    events: int
-    rejected: int
-    bytes: int
-    files: int
-    held: dict[str, str]
+    state: str | None
+    attempt: int | None
+    epoch: int | None
+    clock: int | None
+    events: int | None
+    rejected: int | None
+    bytes: int | None
+    files: int | None
+    held: dict[str, str] | None
     min_event_time: int | None
     max_event_time: int | None
     untimed: int | None
@@ -37,7 +37,7 @@ class CommitAppend(NamedTuple):
     complete_until: int | None
     returned_writer: str | None
     not_before: int | None
-    not_after: int
+    not_after: int | None
     ahead: int | None
     behind: int | None
     durable: bool

@@ -1,4 +1,4 @@
-"""Appends whose leases have expired, by a configured `lease` in seconds: that long after the server's start none counts as expired. Made by `make queries` from sql/queries/controller/expiry.sql."""
+"""Appends whose leases have expired, by a configured `lease` in seconds. Made by `make queries` from sql/queries/controller/expiry.sql."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,7 @@ from sqlalchemy import Connection, text
 
 LAPSED = text(
     """SELECT stream_id, transaction_number, s.stream_name AS stream
-FROM transaction t JOIN stream s USING (stream_id) WHERE t.state = 'open' AND greatest(t.lease_until,
-    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
+FROM transaction t JOIN stream s USING (stream_id) WHERE t.state = 'open' AND lease_is_over(t.lease_until, :lease)"""
 )
 
 
@@ -27,8 +26,7 @@ def lapsed(connection: Connection, *, lease: float) -> list[Lapsed]:
 
 STILL_LAPSED = text(
     """SELECT attempt, source FROM transaction t
-WHERE stream_id = :stream_id AND transaction_number = :number AND t.state = 'open' AND greatest(t.lease_until,
-    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
+WHERE stream_id = :stream_id AND transaction_number = :number AND t.state = 'open' AND lease_is_over(t.lease_until, :lease)"""
 )
 
 

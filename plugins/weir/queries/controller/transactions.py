@@ -18,24 +18,24 @@ class BeginAppend(NamedTuple):
     """A row of `begin_append`."""
 
     outcome: str
-    stream_id: int
-    state: str
-    transaction_number: int
-    attempt: int
-    routing_key: str
-    on_missing_key: str
-    on_bad_rows: str
-    schema_version: int
+    stream_id: int | None
+    state: str | None
+    transaction_number: int | None
+    attempt: int | None
+    routing_key: str | None
+    on_missing_key: str | None
+    on_bad_rows: str | None
+    schema_version: int | None
     fields: list[Field] | None
-    ids: list[int]
-    lows: list[float]
-    highs: list[float]
-    clock: int
-    events: int
-    rejected: int
-    bytes: int
-    files: int
-    held: dict[str, str]
+    ids: list[int] | None
+    lows: list[float] | None
+    highs: list[float] | None
+    clock: int | None
+    events: int | None
+    rejected: int | None
+    bytes: int | None
+    files: int | None
+    held: dict[str, str] | None
     durable: bool
     event_time: str | None
     min_event_time: int | None
@@ -43,7 +43,7 @@ class BeginAppend(NamedTuple):
     untimed: int | None
     late: int | None
     complete_until: int | None
-    on_new_column: str
+    on_new_column: str | None
     dropped: list[str] | None
     erased_salt: memoryview | None
     erased_hashes: list[str] | None

@@ -153,32 +153,34 @@ def scaling(connection: Connection, *, stream: str, most: int) -> list[ScaleDeci
     return [ScaleDecision(**row._mapping) for row in result]
 
 
-ERASURES = text(
-    """SELECT request, requested_by, reason, asked_at, certified_at, events, streams, state,
-    waits_for, certificate
-FROM weir.certificates WHERE stream = :stream ORDER BY asked_at DESC LIMIT :most"""
+DOCUMENTS = text(
+    """SELECT title, request, requested_by, reason, asked_at, events, streams, state, waits_for, made_at,
+    file, document
+FROM weir.documents WHERE stream = :stream ORDER BY asked_at DESC LIMIT :most"""
 )
 
 
-class Erasure(BaseModel):
-    """What was erased from the stream and what was made of it, and the signed certificate, or what that waits for."""
+class Document(BaseModel):
+    """What was done to events, and the document about it, or what that waits for."""
 
+    title: str
     request: str
     requested_by: str
     reason: str
     asked_at: datetime
-    certified_at: datetime | None
     events: int
     streams: int
     state: str
     waits_for: list[str] | None
-    certificate: dict[str, Any] | None
+    made_at: datetime | None
+    file: str
+    document: dict[str, Any] | None
 
 
-def erasures(connection: Connection, *, stream: str, most: int) -> list[Erasure]:
-    """Return the newest erasures."""
-    result = connection.execute(ERASURES, {"stream": stream, "most": most})
-    return [Erasure(**row._mapping) for row in result]
+def documents(connection: Connection, *, stream: str, most: int) -> list[Document]:
+    """Return the newest documents about a stream."""
+    result = connection.execute(DOCUMENTS, {"stream": stream, "most": most})
+    return [Document(**row._mapping) for row in result]
 
 
 COMPLETENESS = text(

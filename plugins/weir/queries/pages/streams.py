@@ -100,22 +100,23 @@ def numbers(connection: Connection, *, names: Sequence[str]) -> list[Numbers]:
     return [Numbers(**row._mapping) for row in result]
 
 
-DAMAGE = text(
-    """SELECT stream, count(*) AS found FROM weir.damage WHERE stream = ANY(:names) GROUP BY 1"""
+FLAWS = text(
+    """SELECT stream, flaw, count(*) AS found FROM weir.flaws WHERE stream = ANY(:names) GROUP BY 1, 2"""
 )
 
 
-class Damage(BaseModel):
-    """A row of `damage`."""
+class Flaws(BaseModel):
+    """A row of `flaws`."""
 
     stream: str
+    flaw: str
     found: int
 
 
-def damage(connection: Connection, *, names: Sequence[str]) -> list[Damage]:
-    """Return how much of streams is not as recorded."""
-    result = connection.execute(DAMAGE, {"names": list(names)})
-    return [Damage(**row._mapping) for row in result]
+def flaws(connection: Connection, *, names: Sequence[str]) -> list[Flaws]:
+    """Return what is wrong with streams, and how much of it."""
+    result = connection.execute(FLAWS, {"names": list(names)})
+    return [Flaws(**row._mapping) for row in result]
 
 
 SCOPES = text(

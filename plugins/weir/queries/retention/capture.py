@@ -16,17 +16,7 @@ def wait_for_others(connection: Connection) -> None:
 
 CAPTURE = text(
     """WITH moved AS MATERIALIZED (
-    SELECT s.stream_id, s.stream_name, s.last_clock, s.state, l.cut, s.state <> 'active'
-        OR l.recorded_at IS NULL
-        OR n.now > l.recorded_at + coalesce(s.cuts_every, 0) * interval '1 second'
-        AS turn, n.now
-    FROM (SELECT DISTINCT stream_id FROM capture_queue) m
-    JOIN stream s USING (stream_id)
-    CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) n
-    LEFT JOIN LATERAL (
-        SELECT r.cut, r.recorded_at FROM stream_cut r
-        WHERE r.stream_id = s.stream_id ORDER BY r.recorded_at DESC LIMIT 1) l
-        ON true
+    SELECT * FROM tails_to_record()
 ), seen AS (
     DELETE FROM capture_queue m USING moved w
     WHERE m.stream_id = w.stream_id AND w.turn

@@ -8,22 +8,7 @@ from sqlalchemy import Connection, text
 SWEEPABLE = text(
     """WITH due AS MATERIALIZED (
     SELECT g.root, g.path, g.bytes, g.reason, g.stream_id, g.rows, g.end_hash
-    FROM garbage g
-    LEFT JOIN (
-        SELECT r.stream_id, min(r.opened_at) AS since
-        FROM batches_protecting_files(:grace) r
-        GROUP BY r.stream_id) reading USING (stream_id)
-    WHERE (g.root, g.path) > (:root, :path)
-      AND g.garbage_since + CASE g.reason WHEN 'swept' THEN CAST(:again AS float8)
-          WHEN 'compacted' THEN CAST(:compacted AS float8) WHEN 'erased' THEN 0 ELSE :grace END
-          * interval '1 second'
-          <= clock_timestamp()
-      AND (reading.since IS NULL OR reading.since > g.garbage_since)
-      AND (g.root <> '' OR NOT EXISTS (
-          SELECT FROM held_garbage h
-          WHERE h.stream_id = coalesce(g.stream_id, 0) AND h.path = g.path
-            AND (g.reason <> 'erased' OR h.erased_too
-                 AND g.garbage_since + :grace * interval '1 second' > clock_timestamp())))
+    FROM garbage_due(:grace, :again, :compacted) g WHERE (g.root, g.path) > (:root, :path)
     ORDER BY g.root, g.path LIMIT :most
 ), named AS MATERIALIZED (
     SELECT s.stream_name, n.number, EXISTS (
@@ -70,10 +55,10 @@ def sweepable(
     connection: Connection,
     *,
     grace: float,
-    root: str,
-    path: str,
     again: float,
     compacted: float,
+    root: str,
+    path: str,
     most: int,
 ) -> list[Sweepable]:
     """Return garbage that may be deleted by its time, after a path, and whether something needs it."""
@@ -81,10 +66,10 @@ def sweepable(
         SWEEPABLE,
         {
             "grace": grace,
-            "root": root,
-            "path": path,
             "again": again,
             "compacted": compacted,
+            "root": root,
+            "path": path,
             "most": most,
         },
     )
@@ -92,7 +77,7 @@ def sweepable(
 
 
 COUNT_SWEEP = text(
-    """UPDATE installation SET sweep_count = sweep_count + 1 RETURNING sweep_count"""
+    """UPDATE installation SET sweep_count = sweep_count + 1, swept_at = clock_timestamp() RETURNING sweep_count"""
 )
 
 

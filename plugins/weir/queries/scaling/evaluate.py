@@ -10,15 +10,10 @@ DUE = text(
     SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
            s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
            s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
-           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
-               + least(CAST(:longest AS float8), CAST(:rest AS float8)
-                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
-               false) AS rests
+           rests(m.begun_at, m.silent_attempts) AS rests
     FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
-    LEFT JOIN scale_evaluation e USING (stream_id)
     LEFT JOIN scale_measurement m USING (stream_id)
-    WHERE s.state = 'active' AND (e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL
-        OR e.clock <> s.last_clock OR e.next_at <= clock_timestamp()))
+    WHERE s.state = 'active' AND s.stream_id IN (SELECT * FROM streams_to_evaluate())
 )
 SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
 FROM due d CROSS JOIN LATERAL segment_loads(d.stream_id, d.now) l
@@ -59,9 +54,9 @@ class Load(NamedTuple):
     last_reason: str | None
 
 
-def due(connection: Connection, *, longest: float, rest: float) -> list[Load]:
-    """Return the loads of streams whose decision may be another than the last one. A stream that was set to fixed is decided about once more."""
-    result = connection.execute(DUE, {"longest": longest, "rest": rest})
+def due(connection: Connection) -> list[Load]:
+    """Return the loads of streams whose decision may be another than the last one."""
+    result = connection.execute(DUE)
     return [Load._make(row) for row in result]
 
 
@@ -70,12 +65,8 @@ ALL_BY_LOAD = text(
     SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
            s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
            s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
-           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
-               + least(CAST(:longest AS float8), CAST(:rest AS float8)
-                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
-               false) AS rests
+           rests(m.begun_at, m.silent_attempts) AS rests
     FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
-    LEFT JOIN scale_evaluation e USING (stream_id)
     LEFT JOIN scale_measurement m USING (stream_id)
     WHERE s.state = 'active' AND s.scaling <> 'fixed'
 )
@@ -88,9 +79,9 @@ ORDER BY d.stream_id, l.key_low"""
 )
 
 
-def all_by_load(connection: Connection, *, longest: float, rest: float) -> list[Load]:
+def all_by_load(connection: Connection) -> list[Load]:
     """Return the loads of all streams that scale by load."""
-    result = connection.execute(ALL_BY_LOAD, {"longest": longest, "rest": rest})
+    result = connection.execute(ALL_BY_LOAD)
     return [Load._make(row) for row in result]
 
 
@@ -99,12 +90,8 @@ OF_STREAMS = text(
     SELECT s.stream_id, s.stream_name AS stream, s.scaling, s.target_rate, s.scale_factor,
            s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
            s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
-           coalesce(m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
-               + least(CAST(:longest AS float8), CAST(:rest AS float8)
-                   * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second',
-               false) AS rests
+           rests(m.begun_at, m.silent_attempts) AS rests
     FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
-    LEFT JOIN scale_evaluation e USING (stream_id)
     LEFT JOIN scale_measurement m USING (stream_id)
     WHERE s.state = 'active' AND s.stream_name = ANY(CAST(:names AS text[]))
 )
@@ -117,13 +104,9 @@ ORDER BY d.stream_id, l.key_low"""
 )
 
 
-def of_streams(
-    connection: Connection, *, longest: float, rest: float, names: Sequence[str]
-) -> list[Load]:
+def of_streams(connection: Connection, *, names: Sequence[str]) -> list[Load]:
     """Return the loads of streams of these names."""
-    result = connection.execute(
-        OF_STREAMS, {"longest": longest, "rest": rest, "names": list(names)}
-    )
+    result = connection.execute(OF_STREAMS, {"names": list(names)})
     return [Load._make(row) for row in result]
 
 

@@ -11,7 +11,7 @@ from weir.settings import Settings
 
 ORDERS = ("segment", "stream", "none")
 IN_MEMORY = 256 << 20  # bytes of files, which are several times as many in memory
-Manager = Callable[[Mapping[str, str]], Any]  # from the stores to an `AdjunctStoreManager`
+Manager = Callable[[Mapping[str, str]], object]  # from the stores to an `AdjunctStoreManager`
 
 
 class Options(TypedDict, total=False):

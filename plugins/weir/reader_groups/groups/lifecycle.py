@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from sqlalchemy import Connection
 
@@ -14,7 +14,7 @@ from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Conflict, InvalidInput, NotFound
+from weir.errors import Conflict, InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
@@ -67,7 +67,7 @@ def create_reader_group(
     allow_loss: bool = False,
     allow_truncated: bool = False,
     request_id: str,
-    **configuration: Any,
+    **configuration: object,
 ) -> GroupCreated:
     """Create a group that reads `streams` from `start` on, up to `end` if that is given.
 
@@ -81,8 +81,7 @@ def create_reader_group(
     `allow_loss`).
     """
     reader_group_name(name)
-    wanted = GroupConfiguration(**configuration)
-    wanted.check()
+    wanted = GroupConfiguration().changed(configuration)
     if not streams:
         raise InvalidInput(
             "group_unsuitable",
@@ -238,15 +237,7 @@ def delete_reader_group(
     request = Request[GroupDeleted](request_id, "delete_reader_group", name, {})
 
     def work(connection: Connection) -> GroupDeleted:
-        # A deleted group has no row.
-        if not dry_run and (before := request.result(connection)) is not None:
-            return before
-        try:
-            locked, group = lock_group_and_streams(connection, name)
-        except NotFound:  # another try of this request may have deleted it meanwhile
-            if (before := request.result(connection)) is None:
-                raise
-            return before
+        locked, group = lock_group_and_streams(connection, name)
         if dry_run:
             owned = sql.owned(connection, group_id=group.group_id)
             with connection.begin_nested() as tried:
@@ -262,7 +253,7 @@ def delete_reader_group(
             delete_in(connection, group.group_id)
         return request.done(connection, {"reader_group": name, "deletes": deletes})
 
-    return database.transaction(work)
+    return database.transaction(lambda c: request.deleted(c, work, dry_run=dry_run))
 
 
 def delete_in(connection: Connection, group_id: int) -> None:

@@ -170,7 +170,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
             f"reader {reader_id!r} has no open batch, so its position is the committed one; "
             f"{leave_out('position')}.",
         )
-    read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
+    read = _read_until(connection, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)
     sql.free(connection, group_id=group.group_id, reader_id=reader_id)
     streams = sorted({bound.stream_id for bound in read})
@@ -179,9 +179,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     sql.put_at(connection, group_id=group.group_id, streams=streams)
 
 
-def _read_until(
-    connection: Connection, group: LockedGroup, bounds: Sequence[Bound], position: str
-) -> list[Bound]:
+def _read_until(connection: Connection, bounds: Sequence[Bound], position: str) -> list[Bound]:
     """Return the bounds of the part of a batch that lies before a position. A segment that the
     position does not name is unread."""
     rows = sql.segments_of(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -185,7 +184,7 @@ def _computed(events: DataFrame, on: str, name: str) -> Column:
 
 def _micros(frame: DataFrame, column: str, whose: str) -> Column:
     """Return a time in microseconds. Raises InvalidInput if the column is not a time."""
-    found: Any = frame.schema[column].dataType if column in frame.columns else None
+    found = frame.schema[column].dataType if column in frame.columns else None
     if isinstance(found, TimestampNTZType):  # without a time zone, it means UTC
         epoch = F.expr("timestamp_ntz '1970-01-01 00:00:00'")
         return F.timestamp_diff("MICROSECOND", epoch, quoted([column])[0])

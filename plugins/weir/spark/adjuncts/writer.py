@@ -6,10 +6,9 @@ are rewritten in the order that they have, without a shuffle. What has changed i
 own, until there are so many that everything is sorted anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -26,7 +25,7 @@ from weir.errors import BadRows, Conflict, InvalidInput, InvariantViolation
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
-from weir.model.schema import SEQ, Field
+from weir.model.schema import SEQ, Field, new_field
 from weir.model.segment import segment_name
 from weir.queries.adjunct.versions import AdjunctFile
 from weir.spark.adjuncts.changes import (
@@ -84,10 +83,12 @@ class _Counts:
     touched: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, events: int, found: dict[str, Any]) -> "_Counts":
+    def of(cls, events: int, found: Mapping[str, int | None]) -> "_Counts":
         """Return what `_outcomes` has counted; a sum of no rows is null."""
-        null_keys, failed = found["null_keys"] or 0, found["failed"] or 0
-        return cls(events, null_keys, failed, found["upserts"], found["deletes"])
+        null_keys, failed, upserts, deletes = (
+            found[name] or 0 for name in ("null_keys", "failed", "upserts", "deletes")
+        )
+        return cls(events, null_keys, failed, upserts, deletes)
 
     @property
     def keys(self) -> int:
@@ -123,8 +124,8 @@ class Writer:
         )
         events = sum(s.rows for s in slices)
         if not fields:  # nobody knows yet of which type the keys will be
-            key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
-            return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)
+            key: Field = {**new_field(KEY, "string"), "nullable": False}
+            return Built([key], (), (), self._no_history(), 0, 0, 0, 0, 0)
         tasks = max(cores(self._spark), events // _ROWS_PER_TASK)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
         changes = self._changes(slices, fields)

@@ -5,7 +5,7 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -24,6 +24,7 @@ from weir.model.schema import SEQ, Field
 from weir.spark.appends.tasks import write_rows
 from weir.spark.base.exact import quoted
 from weir.spark.base.in_tasks import Rows
+from weir.spark.base.java import Java
 from weir.spark.base.left_over import delete_left_over
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import with_own_code
@@ -181,17 +182,17 @@ def _texts(layout: Layout, rows: pa.Table) -> pa.Array:
     return layout.key.texts(pa.table(fitted, rows.column_names)).values.combine_chunks()
 
 
-def _tasks(plan: Any) -> int:
+def _tasks(plan: Java) -> int:
     """Return the maximum number of tasks of a physical plan without running any part of it. Asking
     Spark for the partitions of a sorted DataFrame would run a part."""
-    kind = plan.getClass().getSimpleName()
+    kind = str(plan.getClass().getSimpleName())
     if kind == "AdaptiveSparkPlanExec":
         return _tasks(plan.initialPlan())
-    if known := plan.outputPartitioning().numPartitions():
-        return int(known)
-    children = [plan.children().apply(i) for i in range(plan.children().length())]
+    if known := int(plan.outputPartitioning().numPartitions()):
+        return known
+    children = [plan.children().apply(i) for i in range(int(plan.children().length()))]
     if not children:
         return int(plan.execute().getNumPartitions())
     tasks = [_tasks(child) for child in children
-             if child.getClass().getSimpleName() != "BroadcastExchangeExec"]  # fmt: skip
+             if str(child.getClass().getSimpleName()) != "BroadcastExchangeExec"]  # fmt: skip
     return sum(tasks) if kind == "UnionExec" else max(tasks)

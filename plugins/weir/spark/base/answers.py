@@ -23,7 +23,7 @@ def heard(said: bytes) -> Any:
 
 
 class _Values(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
         if module.startswith("weir.") and "." not in name:

@@ -5,13 +5,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from weir.errors import InvalidInput
 from weir.spark.base.in_tasks import Answer
+from weir.spark.base.java import Java
 from weir.spark.base.session import is_connect
 
 NONE, ENDED, UNKNOWN = "", "ended", "unknown"  # of the other attempts: that there are none, ...
@@ -52,22 +52,23 @@ def _others(context: SparkContext, tag: str) -> str:
     """Return what has become of the attempts at tasks of the last stage of some jobs that Spark
     does not count. Spark goes on before those have ended that it has stopped, and of an executor
     that was lost nobody knows."""
-    sc: Any = context._jsc.sc()
-    jvm: Any = context._jvm
-    gateway: Any = context._gateway
+    sc: Java = context._jsc.sc()
+    jvm, gateway = context._jvm, context._gateway
+    assert jvm is not None
+    assert gateway is not None
     tracker, store = sc.statusTracker(), sc.statusStore()
     until = time.monotonic() + _PATIENCE
     sc.listenerBus().waitUntilEmpty(int(_PATIENCE * 1000))
-    stages = [stage for job in tracker.getJobIdsForTag(tag)
+    stages = [int(stage) for job in tracker.getJobIdsForTag(tag)
               for stage in tracker.getJobInfo(job).get().stageIds()]  # fmt: skip
     nothing, no_numbers = jvm.java.util.ArrayList(), gateway.new_array(jvm.double, 0)
     while stages:
         found = store.stageData(max(stages), False, nothing, False, no_numbers)
-        tried = [found.apply(i) for i in range(found.length())]
-        if not any(one.numActiveTasks() for one in tried):
+        tried = [found.apply(i) for i in range(int(found.length()))]
+        if not any(int(one.numActiveTasks()) for one in tried):
             if any(_lost(store, one) for one in tried):
                 return UNKNOWN
-            if not any(one.numFailedTasks() + one.numKilledTasks() for one in tried):
+            if not any(int(one.numFailedTasks()) or int(one.numKilledTasks()) for one in tried):
                 return NONE
             time.sleep(_CLOSING)
             return ENDED
@@ -77,11 +78,11 @@ def _others(context: SparkContext, tag: str) -> str:
     return NONE
 
 
-def _lost(store: Any, attempt: Any) -> bool:
+def _lost(store: Java, attempt: Java) -> bool:
     """Return whether an executor was lost that had a task of an attempt at a stage."""
-    if not attempt.numFailedTasks():
+    if not int(attempt.numFailedTasks()):
         return False
     tasks = store.taskList(attempt.stageId(), attempt.attemptId(), 1 << 30)
-    reasons = (tasks.apply(i).errorMessage() for i in range(tasks.length()))
+    reasons = (tasks.apply(i).errorMessage() for i in range(int(tasks.length())))
     return any(str(one.get()).startswith("ExecutorLostFailure") for one in reasons
                if one.isDefined())  # fmt: skip

@@ -101,7 +101,7 @@ def _stop(session: SparkSession) -> None:
         with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
             step()
     # When it is deleted it closes again, and while Python ends that waits for ever.
-    client.close = lambda: None
+    client.close = lambda: None  # type: ignore[method-assign]
 
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:

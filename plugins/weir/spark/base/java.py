@@ -4,9 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache, reduce
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from weir.errors import InvalidInput
 
@@ -37,8 +38,25 @@ def find_java() -> str:
     return f"{version} ({program})"
 
 
+class Java(Protocol):
+    """What Python has of the JVM: a package, a class, an object or a method of one. What a method
+    returns may be a value of Python: whoever wants one says which, as `int(...)`."""
+
+    def __getattr__(self, name: str) -> "Java": ...
+
+    def __call__(self, *given: object) -> "Java": ...
+
+    def __int__(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> "Iterator[Java]": ...
+
+    def __hash__(self) -> int: ...
+
+
 @cache
-def java_class(jvm: Any, name: str) -> Any:
+def java_class(jvm: Java, name: str) -> Java:
     """Return a class of the JVM by its full name. Each part of a name is a question to the JVM, so
     it is looked up once."""
     return reduce(getattr, name.split("."), jvm)

@@ -1,11 +1,10 @@
 """DataFrames whose rows keep an order, one frame after another."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from weir.spark.base.java import java_class
+from weir.spark.base.java import Java, java_class
 
 
 def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
@@ -13,7 +12,7 @@ def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
     if len(frames) > 1:
         # If all frames have a single partition, Spark (since 4.1) reads them in one task. It does
         # not if one frame is partitioned in another way, such as into no partitions.
-        java: Any = frames[0]._jdf
+        java: Java = frames[0]._jdf
         nothing = java.sparkSession().createDataFrame(
             frames[0].sparkSession.sparkContext._jsc.emptyRDD(), java.schema()
         )
@@ -26,7 +25,8 @@ def all_of(frames: Sequence[DataFrame]) -> DataFrame:
     each frame that follows it."""
     if len(frames) == 1:
         return frames[0]
-    jvm: Any = frames[0].sparkSession._jvm
+    jvm = frames[0].sparkSession._jvm
+    assert jvm is not None
     package = "org.apache.spark.sql"
     plans = java_class(jvm, "PythonUtils").toSeq(
         [one._jdf.queryExecution().analyzed() for one in frames]

@@ -4,12 +4,13 @@ application has no cores yet."""
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from weir.database.background import repeating
+from weir.spark.base.java import Java
 from weir.spark.base.session import is_connect
 from weir.warehouse.filesystem import filesystem
 
@@ -89,15 +90,15 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 def _so_far(spark: SparkSession, size: int | None, seconds: float) -> str:
-    jsc: Any = spark.sparkContext._jsc
+    jsc: Java = spark.sparkContext._jsc
     # The list includes the driver, which does the work in local mode.
     if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
         return "waiting for cores of the cluster"
     stages = jsc.sc().statusStore().activeStages()
     tasks = total = 0
-    for i in range(stages.length()):
-        tasks += stages.apply(i).numCompleteTasks()
-        total += stages.apply(i).numTasks()
+    for i in range(int(stages.length())):
+        tasks += int(stages.apply(i).numCompleteTasks())
+        total += int(stages.apply(i).numTasks())
     return in_words(_rows(spark), size, tasks, total, seconds)
 
 
@@ -125,19 +126,19 @@ def _rows(spark: SparkSession) -> int:
 
     The counts of a stage include only finished tasks; those of a query include all tasks.
     """
-    store: Any = spark._jsparkSession.sharedState().statusStore()
-    queries = store.executionsList(max(0, store.executionsCount() - _NEWEST), _NEWEST)
+    store: Java = spark._jsparkSession.sharedState().statusStore()
+    queries = store.executionsList(max(0, int(store.executionsCount()) - _NEWEST), _NEWEST)
     rows = 0
-    for i in range(queries.length()):
+    for i in range(int(queries.length())):
         query = queries.apply(i)
         if query.completionTime().isDefined():
             continue
         counts = store.executionMetrics(query.executionId())
         steps = query.metrics()
         seen = [0]
-        for k in range(steps.length()):
+        for k in range(int(steps.length())):
             count = counts.get(steps.apply(k).accumulatorId())
-            if steps.apply(k).name() == _ROWS and count.isDefined():
+            if str(steps.apply(k).name()) == _ROWS and count.isDefined():
                 seen.append(int(str(count.get()).replace(",", "")))
         rows += max(seen)
     return rows

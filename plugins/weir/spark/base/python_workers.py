@@ -8,11 +8,10 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
 from pyspark import SparkContext, cloudpickle
@@ -88,7 +87,7 @@ def _names_python(context: SparkContext) -> bool:
     )
 
 
-def _send(to: Any, send: Any) -> None:
+def _send(to: object, send: Callable[[str], None]) -> None:
     with _lock:
         if to not in _have:
             send(_archive(_PACKAGE, "weir/"))

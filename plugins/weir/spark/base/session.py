@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark import RDD, SparkConf, SparkContext
@@ -20,7 +19,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
-from weir.spark.base.java import find_java, java_class
+from weir.spark.base.java import Java, find_java, java_class
 
 # Settings that change what is read or computed. Weir uses these values, and Spark's defaults for
 # all other settings, whatever a cluster or a session sets.
@@ -118,7 +117,7 @@ def follow_named_python(context: SparkContext) -> None:
         context.pythonExec = named
 
 
-def _without_waiting() -> dict[str, Any]:
+def _without_waiting() -> dict[str, bool | float | int | str | None]:
     """Return the setting by which a new local session starts each task at once.
 
     Spark lets a task wait for the machine that has its data, and looks again when a task ends; only
@@ -136,7 +135,7 @@ def _without_waiting() -> dict[str, Any]:
 def _be_quiet(spark: SparkSession) -> None:
     """Keep Spark from logging the stack of each failed task, several times: Weir's sentence has the
     cause, and the lines above it are those of the user's function."""
-    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j: Java = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     for name in _LOG_FAILURES:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
@@ -249,12 +248,13 @@ def check_classic(spark: object) -> None:
         )
 
 
-def _java(spark: SparkSession) -> Any:
+def _java(spark: SparkSession) -> Java:
     check_classic(spark)
-    return spark._jsparkSession
+    java: Java = spark._jsparkSession
+    return java
 
 
-def _all(java: Any) -> dict[str, str]:
+def _all(java: Java) -> dict[str, str]:
     # As one text: each entry of a map of Java's would be three questions to the JVM.
     settings = str(java.conf().getAll().mkString("\0"))
     return dict(one.split(" -> ", 1) for one in settings.split("\0"))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from weir.model.schema import Field, new_field, stored_name, without_metadata
+from weir.model.schema import Field, Kind, new_field, stored_name, without_metadata
 from weir.spark.base.exact import quoted
 
 _DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")  # Spark's names
@@ -52,7 +52,7 @@ def as_in_files(frame: DataFrame, fields: Sequence[Field]) -> DataFrame:
     return frame if names == frame.columns else frame.toDF(*names)
 
 
-def _literal(kind: str, text: str) -> str:
+def _literal(kind: Kind, text: str) -> str:
     """Return SQL for a value that is written as a text."""
     quoted_text = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
     if kind == "string":

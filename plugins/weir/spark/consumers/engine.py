@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from weir.adjunct.pins import Pin
 from weir.adjunct.versions import AdjunctVersion
+from weir.consumers.adjuncts import AdjunctStoreManager
 from weir.consumers.engine import Adjuncts, Copy
 from weir.controller.queries import Cut
 from weir.controller.read_plan import Slices
@@ -44,10 +44,10 @@ class Spark:
         for key, value in causes.WHOLE_TRACEBACKS.items():
             self.app.spark.conf.set(key, value)
 
-    def frame(self, rows: Any) -> DataFrame | None:
+    def frame(self, rows: object) -> DataFrame | None:
         """Return a DataFrame; None for what is none. Raises InvalidInput for one that is of Spark
         Connect while the reader's session is not, or the other way round."""
-        if not type(rows).__module__.startswith("pyspark."):
+        if not isinstance(rows, DataFrame):
             return None
         if is_connect(rows) != is_connect(self.app.spark):
             raise InvalidInput(
@@ -56,8 +56,7 @@ class Spark:
                 f"this reader is a {type(self.app.spark).__module__}.SparkSession; write "
                 "DataFrames of that session.",
             )
-        frame: DataFrame = rows
-        return frame
+        return rows
 
     def is_nothing(self, frame: DataFrame) -> bool:
         """Return False: a DataFrame has its columns whatever its rows are."""
@@ -89,7 +88,9 @@ class Spark:
         """Return the events of several streams in write order, with `_stream` and their places."""
         return merged_frame(self.app.spark, self.app.settings, streams, columns)
 
-    def adjuncts(self, pins: Mapping[str, Pin], manager: Any) -> Adjuncts[DataFrame]:
+    def adjuncts(
+        self, pins: Mapping[str, Pin], manager: AdjunctStoreManager
+    ) -> Adjuncts[DataFrame]:
         """Return the tables of a batch's stores."""
         return SparkAdjuncts(self.app, pins, manager)
 

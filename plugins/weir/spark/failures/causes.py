@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
@@ -139,7 +138,7 @@ def _class_named(name: str) -> type | None:
         return given if isinstance(given, type) else None
     while module:
         try:
-            found: Any = importlib.import_module(module)
+            found: object = importlib.import_module(module)
         except Exception:  # the name may end with a class inside a class
             module, _, part = module.rpartition(".")
             rest = f"{part}.{rest}"

@@ -3,9 +3,9 @@
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -16,6 +16,23 @@ from weir.inputs.unreadable import damage_of, damaged, one_line
 # Java's answer would follow. Of a JVM that answers, each name without a dot is a package at least.
 _NO_ANSWER = re.compile(r"An error occurred while calling \S+|\w+ does not exist in the JVM")
 _MOST_SUSPECTS = 100  # files that are read again, one by one, if nobody says which failed
+
+
+class JavaClass(Protocol):
+    """A class of Java."""
+
+    def getName(self) -> str: ...
+    def getSimpleName(self) -> str: ...
+
+
+class JavaError(Protocol):
+    """An exception of Java; the last two methods are of those of Spark."""
+
+    def getMessage(self) -> str | None: ...
+    def getCause(self) -> "JavaError | None": ...
+    def getClass(self) -> JavaClass: ...
+    def getCondition(self) -> str | None: ...
+    def getMessageParameters(self) -> Mapping[str, str]: ...
 
 
 def first_cause(error: BaseException) -> str:
@@ -112,7 +129,7 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         raise
 
 
-def causes_of(error: BaseException) -> Iterator[Any]:
+def causes_of(error: BaseException) -> Iterator["JavaError"]:
     """Yield the Java exceptions behind an error, the innermost last."""
     java = (
         error.java_exception
@@ -137,7 +154,7 @@ def file_of(error: BaseException) -> str | None:
     return None
 
 
-def condition_of(java: Any) -> str:
+def condition_of(java: "JavaError") -> str:
     """Return the error condition of a Java exception; empty for one that is not Spark's."""
     try:
         return str(java.getCondition() or "")

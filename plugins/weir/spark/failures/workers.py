@@ -3,14 +3,15 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from weir.errors import WeirError
 
-_Called = TypeVar("_Called", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def says_why(called: _Called) -> _Called:
+def says_why(called: Callable[P, T]) -> Callable[P, T]:
     """Wrap a function so that Spark shows an error of Weir without the traceback of its Python
     worker.
 
@@ -19,7 +20,7 @@ def says_why(called: _Called) -> _Called:
     """
 
     @functools.wraps(called)
-    def saying(*given: object, **named: object) -> object:
+    def saying(*given: P.args, **named: P.kwargs) -> T:
         try:
             return called(*given, **named)
         except WeirError:
@@ -28,4 +29,4 @@ def says_why(called: _Called) -> _Called:
             )
             raise
 
-    return saying  # type: ignore[return-value]  # of the same signature
+    return saying

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,10 +9,10 @@ from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.inputs.files import Inputs
-from weir.inputs.rows import MOST_BYTES, Piece, grouped
+from weir.inputs.rows import MOST_BYTES, Answer, P, grouped
 from weir.inputs.values import here, values_of
 from weir.kernel.rejected import FAULT, MALFORMED, ROW
-from weir.model.schema import SEQ, Field, new_field
+from weir.model.schema import SEQ, Field, Struct, new_field
 from weir.spark.base.calls import called_in_tasks, numbers, tasks_of
 from weir.spark.base.python_workers import with_own_code
 from weir.warehouse.filesystem import only_by_jvm
@@ -66,7 +65,7 @@ def read_in_tasks(
     if only_by_jvm(inputs.root):
         return _by_driver(spark, inputs, known, say, size, quarantine)
 
-    def run(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
+    def run(function: Callable[[P], Answer], pieces: Sequence[P]) -> list[Answer]:
         return called_in_tasks(spark, function, _groups(pieces, most))
 
     values = values_of(inputs, known, say, run, most, quarantine=quarantine)
@@ -104,13 +103,14 @@ def _by_driver(
     return FromTasks(rows, 1, iter, values.fields, size, rows)
 
 
-def _groups(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
+def _groups(pieces: Sequence[P], most: int) -> list[list[P]]:
     """Return the pieces of each task, which follow one another."""
     return grouped(pieces, [piece.bytes + OPENING for piece in pieces], most)
 
 
 def struct_of(fields: Sequence[Field]) -> StructType:
     """Return the columns of rows with their ranks and marks as Spark has them."""
-    marks = {"type": "struct", "fields": [new_field(name, "string") for name in (ROW, *FAULT)]}
+    parts = [new_field(name, "string") for name in (ROW, *FAULT)]
+    marks: Struct = {"type": "struct", "fields": parts}
     more = [new_field(SEQ, "long"), new_field(MALFORMED, marks)]
     return StructType.fromJson({"type": "struct", "fields": [*fields, *more]})

@@ -9,7 +9,6 @@ names the fields of `_metadata` that it needs at once, because Spark else makes 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -56,7 +55,8 @@ def scan_files(
         basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE
     )
     # As one text, as each entry of a list is a call of its own to the JVM.
-    jvm: Any = session._jvm
+    jvm = session._jvm
+    assert jvm is not None
     text = "\0".join(exact(spark_path(warehouse, path)) for path in paths)
     frame = reader._df(
         reader._jreader.parquet(jvm.java.util.regex.Pattern.compile("\0").split(text))

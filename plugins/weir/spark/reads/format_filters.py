@@ -6,7 +6,6 @@ Only the metadata decides: the segment, its key range, offsets, clocks, and even
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -69,7 +68,7 @@ def matching(
     return kept
 
 
-def _may_be(filters: Sequence[Filter], low: Any, high: Any) -> bool:
+def _may_be(filters: Sequence[Filter], low: int | None, high: int | None) -> bool:
     """Return whether a value from `low` to `high` may pass all filters. A bound None is unknown."""
     if low is None or high is None:
         return True
@@ -93,11 +92,12 @@ def _may_be(filters: Sequence[Filter], low: Any, high: Any) -> bool:
     return True
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> int:
     """Return a value as Weir's metadata has it: times in microseconds since 1970 UTC."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - EPOCH) // timedelta(microseconds=1)
+    assert isinstance(value, int)
     return value
 
 

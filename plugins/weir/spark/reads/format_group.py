@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from weir.controller.queries import Cut
 from weir.database.connection import Database
 from weir.errors import TruncatedWarning
 from weir.reader_groups.batches.budget import Budget
@@ -34,7 +34,7 @@ class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         self._lease = source.settings.reader_lease
         self._database = Database.of(source.settings)  # this process is the query's own
         self._query: StreamingQuery | None = None
-        self._until: dict[int, dict[str, Any]] | None = None  # where the query ends; None: nowhere
+        self._until: dict[int, Cut] | None = None  # where the query ends; None: nowhere
         self._new = f"spark-{uuid4().hex[:16]}"
 
     @says_why
@@ -42,10 +42,10 @@ class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         """Let the query end at the present tail."""
         self._until = self._tails()
 
-    def _tails(self) -> dict[int, dict[str, Any]]:
+    def _tails(self) -> dict[int, Cut]:
         return self._database.snapshot(lambda c: group_tails(c, self._group.name))
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Cut:
         """Return the place of a query whose checkpoint is new. Spark also asks for it when it
         repeats a first batch, so this joins nothing."""
         return {"readerGroup": self._group.group_id, "reader": self._new, "batch": 0}
@@ -53,34 +53,34 @@ class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNo
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.source.limits.events or self.source.settings.batch_events)
 
-    def reportLatestOffset(self) -> dict[str, Any]:
+    def reportLatestOffset(self) -> Cut:
         return next(iter(self._tails().values()), {})
 
     @says_why
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Cut, limit: ReadLimit) -> Cut:
         """Commit the micro-batch `start`, which Spark has recorded as done, and open the next."""
         budget = Budget.within(self.source.settings, *self.source.limits)
         if isinstance(limit, ReadMaxRows):
             budget = replace(budget, events=limit.max_rows)
         else:  # Trigger.Once
             budget = Budget(EVERYTHING, EVERYTHING, EVERYTHING)
-        number = self._of(start).next(start["batch"], Reading(budget), self._until, self._lease)
-        return start if number == start["batch"] else {**start, "batch": number}
+        before = int(start["batch"])
+        number = self._of(start).next(before, Reading(budget), self._until, self._lease)
+        return start if number == before else {**start, "batch": number}
 
-    def _of(self, offset: dict[str, Any]) -> StreamingQuery:
+    def _of(self, offset: Cut) -> StreamingQuery:
         """Return the reader of an offset."""
         if self._query is None or self._query.reader_id != offset["reader"]:
-            self._query = StreamingQuery(
-                self._database, self._group.name, offset["readerGroup"], offset["reader"]
-            )
+            group, reader = int(offset["readerGroup"]), str(offset["reader"])
+            self._query = StreamingQuery(self._database, self._group.name, group, reader)
         return self._query
 
     @says_why
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: Cut, end: Cut) -> Sequence[InputPartition]:
         if start == end:
             return []
         reading = Reading(Budget.of(self.source.settings))
-        batch = self._of(end).batch(end["batch"], reading, self._lease)
+        batch = self._of(end).batch(int(end["batch"]), reading, self._lease)
         plan = self._database.snapshot(lambda c: plan_batch(c, batch))
         self._of(end).lost = plan.lost
         for gap in plan.gaps:
@@ -88,6 +88,6 @@ class GroupReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         return parts_of(plan.streams[0].slices)
 
     @says_why
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: Cut) -> None:
         """Commit the micro-batch `end` in the group."""
-        self._of(end).commit(end["batch"], self._lease)
+        self._of(end).commit(int(end["batch"]), self._lease)

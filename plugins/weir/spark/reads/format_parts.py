@@ -5,7 +5,6 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -104,7 +103,7 @@ class PartReader:
         self._fields = source.columns(schema)
         self._settings = for_workers(source.settings)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in ("_names", "_fields", "_settings")}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

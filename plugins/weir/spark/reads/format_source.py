@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, MutableMapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import LongType, StructField, StructType
@@ -74,7 +74,7 @@ class StreamSource(DataSource):
             lambda c: schema_by_id(c, read_stream(c, self.stream).stream_id)
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave out the settings, which have a password: this also goes to Spark's workers. And
         Spark makes a source to plan a micro-batch, and sends one to a process that commits it."""
         return {**self.__dict__, "_settings": None, "_sent": True}
@@ -106,7 +106,7 @@ class StreamSource(DataSource):
         """Return the columns of a query's schema, with their names in files and their defaults,
         which Spark's schema does not have. Raises InvalidInput for one that the stream lacks."""
         known = {field["name"]: field for field in self.fields}
-        found = []
+        found = list[Field]()
         for field in schema.jsonValue()["fields"]:
             name = field["name"]
             if name in known:

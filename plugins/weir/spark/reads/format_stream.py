@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -79,7 +78,7 @@ class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return dict(getattr(info, which))
 
     @says_why
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Cut:
         if self.source.span.since is not None:
             first = self._at(self.source.span.since)
             self.source.ask(lambda c: say_missing(c, self.source, empty=False))
@@ -98,11 +97,11 @@ class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableN
             return ReadMaxBytes(limits.bytes)
         return ReadMaxFiles(limits.files) if limits.files else ReadAllAvailable()
 
-    def reportLatestOffset(self) -> dict[str, Any]:
+    def reportLatestOffset(self) -> Cut:
         return self._ends("tail")
 
     @says_why
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Cut, limit: ReadLimit) -> Cut:
         last, limits = self._end(), self.source.limits
         if isinstance(limit, ReadAllAvailable) or not any(limits):
             return last or self._ends("tail")
@@ -129,10 +128,10 @@ class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return dict(self.source.ask(next_))
 
     @says_why
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: Cut, end: Cut) -> Sequence[InputPartition]:
         return parts_of(slices_between(self.source, start, end))
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: Cut) -> None:
         """Do nothing, because the position is in the query's own checkpoint."""
 
 

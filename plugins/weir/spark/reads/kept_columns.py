@@ -1,9 +1,8 @@
 """Find out whether a column of a result still is a column of the events that it was made of."""
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 
+from weir.spark.base.java import Java
 from weir.spark.reads.native import READING_TASK
 
 
@@ -16,25 +15,30 @@ def is_kept(name: str, result: DataFrame, events: DataFrame) -> bool:
     function, counts as such, too, and so does a union, whose parts follow one another.
     """
     mine, theirs = (_column(name, frame) for frame in (result, events))
-    return theirs is not None and _comes_from(_plan(result), mine, theirs.exprId())
+    return (
+        mine is not None
+        and theirs is not None
+        and _comes_from(_plan(result), mine, theirs.exprId())
+    )
 
 
-def _comes_from(plan: Any, column: Any, wanted: Any) -> bool:
+def _comes_from(plan: Java, column: Java, wanted: Java) -> bool:
     # A union has the numbers of its first part, whatever the others are. That of a read is one.
-    if plan.nodeName() == "Union" and plan.schema().getFieldIndex(READING_TASK).isEmpty():
+    if str(plan.nodeName()) == "Union" and plan.schema().getFieldIndex(READING_TASK).isEmpty():
         return False
     children = plan.children()
-    for child in map(children.apply, range(children.size())):
+    for child in map(children.apply, range(int(children.size()))):
         if child.outputSet().contains(column):
             return _comes_from(child, column, wanted)
     return bool(column.exprId().equals(wanted))
 
 
-def _column(name: str, frame: DataFrame) -> Any:
+def _column(name: str, frame: DataFrame) -> Java | None:
     """Return the column of a frame, or None. Names are compared as Spark does."""
     names = [column.lower() for column in frame.columns]
     return _plan(frame).output().apply(names.index(name.lower())) if name.lower() in names else None
 
 
-def _plan(frame: DataFrame) -> Any:
-    return frame._jdf.queryExecution().analyzed()
+def _plan(frame: DataFrame) -> Java:
+    plan: Java = frame._jdf.queryExecution().analyzed()
+    return plan

@@ -4,7 +4,6 @@ A task gets names of files and numbers of rows, never a connection.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +56,7 @@ def read_in_workers(
 def _tables(settings: Settings, part: list[_Part], *, sorts: bool) -> Iterator[pa.Table]:
     found = []
     for name, fields, clocks, slices in part:
-        schema: Any = to_read(fields)
+        schema = to_read(fields)
         for one in slices:
             rows = read_rows(settings, one, schema, list(schema.names))
             if clocks is not None:

@@ -23,3 +23,12 @@ AS $$
     FROM kept k LEFT JOIN reasons r USING (path) ORDER BY 1
 $$;
 COMMENT ON FUNCTION weir_internal.erasure_waits(bigint[], double precision) IS 'What files of streams with erased events wait for until they are deleted: open batches (protecting them so many seconds longer than their lease), snapshots of tables, or else a sweep.';
+
+CREATE OR REPLACE FUNCTION weir_internal.certificates_to_sign() RETURNS TABLE (request_id text, streams bigint[])
+LANGUAGE sql STABLE ROWS 10
+AS $$
+    SELECT r.request_id, ARRAY(SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o)
+    FROM weir_internal.erasure_request r
+    WHERE r.certificate IS NULL AND r.done_at IS NOT NULL ORDER BY r.done_at
+$$;
+COMMENT ON FUNCTION weir_internal.certificates_to_sign() IS 'The requests that are done and have no certificate yet, with the streams they searched.';

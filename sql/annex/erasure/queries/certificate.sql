@@ -27,10 +27,7 @@ WHERE r.request_id = :id
 
 -- name: waiting -> many
 -- Return the requests that are done and have no certificate yet, with the streams they searched.
-SELECT r.request_id, array(
-    SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o) AS streams
-FROM erasure_request r
-WHERE r.certificate IS NULL AND r.done_at IS NOT NULL ORDER BY r.done_at
+SELECT request_id, streams FROM certificates_to_sign()
 
 -- name: is_unfounded -> one
 -- Return whether the record of a request is not what the compactions and holes say.

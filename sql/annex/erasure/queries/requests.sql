@@ -1,4 +1,5 @@
 -- Requests for erasures, what they end, and what they leave.
+-- import: from weir.annex.erasure.asked import AskedOf
 
 -- fragment: request
 SELECT r.request_id, r.stream_id, r.reason, r.asked, r.stores, r.outputs, r.searched, r.remains,
@@ -10,22 +11,22 @@ FROM erasure_request r
 -- Return a request; None if it has not begun.
 -- row: A request as it is recorded.
 -- null: searched, remains, done_at
--- type: asked = dict[str, Any]
+-- type: asked = AskedOf
 -- type: stores = dict[str, int]
 -- type: outputs = dict[str, dict[str, int]]
 -- type: searched = list[dict[str, Any]]
--- type: remains = list[dict[str, Any]]
+-- type: remains = list[dict[str, str]]
 {request} WHERE r.request_id = :request_id
 
 -- name: alike -> many Request
 -- Return the requests for a stream with a reason that have come to their end, or have not, the
 -- newest first; at most ten.
 -- null: searched, remains, done_at
--- type: asked = dict[str, Any]
+-- type: asked = AskedOf
 -- type: stores = dict[str, int]
 -- type: outputs = dict[str, dict[str, int]]
 -- type: searched = list[dict[str, Any]]
--- type: remains = list[dict[str, Any]]
+-- type: remains = list[dict[str, str]]
 {request} WHERE r.stream_id = :stream_id AND r.reason = :reason
     AND (r.done_at IS NOT NULL) = CAST(:done AS boolean)
 ORDER BY r.asked_at DESC LIMIT 10

@@ -1,18 +1,12 @@
 -- Which streams are to be published, and how each differs from what is published of it.
+-- import: from weir.model.schema import Field
 
 -- name: due -> many Due
 -- Return the streams to publish, and those whose publication is to end. `names`: of these; null: of
 -- all.
 -- row: A stream that is to be published, or whose publication is to be ended.
 -- null: :names
-SELECT s.stream_id, s.stream_name AS stream, true AS wanted
-FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
-UNION ALL
-SELECT s.stream_id, s.stream_name, false
-FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
-ORDER BY 2
+SELECT stream_id, stream, wanted FROM streams_to_publish(CAST(:names AS text[])) ORDER BY 2
 
 -- name: state -> one State
 -- Return a stream as it is, beside what is published of it.
@@ -74,7 +68,7 @@ WHERE s.stream_id = :stream_id AND f.start_offset + f.events > h.event_offset
 
 -- name: versions -> many
 -- Return the versions of the columns, the newest last.
--- type: fields = list[dict[str, Any]]
+-- type: fields = list[Field]
 SELECT version, fields FROM stream_schema WHERE stream_id = :stream_id ORDER BY version
 
 -- name: used_versions -> many
@@ -83,13 +77,8 @@ SELECT DISTINCT schema_version FROM data_file
 WHERE stream_id = :stream_id AND schema_version = ANY (:versions)
 
 -- name: expires -> one
--- Return the sequence number below which snapshots must go, because they name files that a sweep is
--- to delete: what was truncated at once, what was compacted before its time is over.
-SELECT coalesce(max(p.until), 0) FROM published_file p
-LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
-WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
-    AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
-         - greatest(CAST(:compacted AS double precision) - :grace, 0) * interval '1 second')
+-- Return the sequence number below which snapshots must go.
+SELECT snapshots_expire_below(:stream_id, :grace, :compacted)
 
 -- name: truncated -> one
 -- Return whether one of some files that are not the stream's any more was not compacted.

@@ -1,20 +1,13 @@
 -- Cuts that are to be proven, and the files before them.
 -- fragments: stored.sql
 
--- fragment: unproven
--- Streams with cuts that are not proven, and up to which clock their cuts reach.
-SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-        coalesce(min(v.proven_clock), -1) AS since
-    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-    WHERE c.proven_at IS NULL GROUP BY c.stream_id
-
 -- name: commits -> many Taken
 -- Return up to which clock each stream can be looked at in this run, and the appends with files.
 -- row: Up to which clock a stream can be looked at, None if not at all.
 -- null: until
 -- clock_time: of that there is an index. No join of what was found: Postgres can't know how many.
 WITH behind AS MATERIALIZED (
-    SELECT * FROM ({unproven}) u WHERE u.since < u.until
+    SELECT * FROM unproven_cuts() u WHERE u.since < u.until
 ), commits AS (
     SELECT b.*, t.transaction_number, t.clock, t.files,
            sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
@@ -58,14 +51,10 @@ ON CONFLICT (stream_id) DO UPDATE SET begun_at = excluded.begun_at,
     proven_clock = greatest(verification.proven_clock, excluded.proven_clock)
 
 -- name: prove -> none
--- Call the cuts proven before which all was looked at, and no damage is. What was truncated or
--- compacted since it was found is no damage any more, as in weir.damage.
-UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
-WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
-  AND NOT EXISTS (
-      SELECT FROM found_damage d JOIN data_file f USING (stream_id, segment_id, start_offset)
-      WHERE d.stream_id = c.stream_id AND f.path = d.path)
+-- Call the cuts proven before which all was looked at, and no damage is.
+UPDATE stream_cut c SET proven_at = clock_timestamp() FROM cuts_proven_by_now() n
+WHERE n.stream_id = c.stream_id AND n.recorded_at = c.recorded_at
 
 -- name: left_over -> many
 -- Return the streams with cuts that are not proven, and whether there is more to look at.
-SELECT u.stream_name, u.since < u.until AS more FROM ({unproven}) u ORDER BY u.stream_name
+SELECT u.stream_name, u.since < u.until AS more FROM unproven_cuts() u ORDER BY u.stream_name

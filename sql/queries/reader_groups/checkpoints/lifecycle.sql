@@ -8,12 +8,7 @@ SELECT state FROM checkpoint WHERE group_id = :group_id AND name = :name
 -- name: waiting -> many Waiting
 -- Return the checkpoints of a group that wait, and what has become of their batches.
 -- null: late
-SELECT name, expires_at < clock_timestamp() AS late,
-    EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-            AND b.batch_id = ANY(c.waits_for) AND b.state = 'open') AS waits,
-    EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-            AND b.batch_id = ANY(c.waits_for) AND b.state = 'abandoned') AS lost
-FROM checkpoint c WHERE group_id = :group_id AND state = 'waiting' ORDER BY created_at
+SELECT name, late, waits, lost FROM waiting_checkpoints() WHERE group_id = :group_id ORDER BY created_at
 
 -- name: open_batches -> many OpenBatch
 -- Return the open batches of a group.

@@ -1,9 +1,9 @@
 -- Groups whose checkpoints are due.
 
 -- name: waiting -> many
--- Return the groups that have checkpoints that wait.
-SELECT DISTINCT g.name FROM checkpoint c JOIN reader_group g USING (group_id)
-WHERE c.state = 'waiting' ORDER BY g.name
+-- Return the groups that have checkpoints that wait no longer.
+SELECT DISTINCT g.name FROM waiting_checkpoints() c JOIN reader_group g USING (group_id)
+WHERE c.late OR c.lost OR NOT c.waits ORDER BY g.name
 
 -- name: moved -> many Moved
 -- Return the groups that have moved since they were checkpointed.

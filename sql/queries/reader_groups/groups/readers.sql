@@ -95,9 +95,8 @@ FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
 JOIN segment g USING (stream_id, segment_id) JOIN stream s USING (stream_id)
 
 -- name: groups_expired -> many
--- Return the groups of which the lease of a reader has expired.
-SELECT DISTINCT g.name FROM reader r JOIN reader_group g USING (group_id)
-WHERE {lease_expired}
+-- Return the groups that have readers to free.
+SELECT DISTINCT g.name FROM readers_to_free(:lease) r JOIN reader_group g USING (group_id)
 
 -- name: release_expired -> many
 -- Free the segments of readers whose lease has expired, and return the readers that are removed: those

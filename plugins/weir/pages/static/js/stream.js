@@ -20,7 +20,7 @@ page({
   draw,
 });
 
-function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, erasures, completeness }, now) {
+function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, documents, completeness }, now) {
   requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
@@ -59,7 +59,8 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
     section("Columns", schema(columns)),
     section("What retention decided", decisions(retention, now)),
     settings.scaling !== "fixed" && section("What scaling decided", scales(scaling, now)),
-    erasures.length > 0 && section("What was erased", erased(erasures, now)),
+    ...[...new Set(documents.map((one) => one.title))].map((title) =>
+      section(title, documented(title, documents.filter((one) => one.title === title), now))),
     section("Files", compaction(files, now)),
   ];
 }
@@ -129,16 +130,16 @@ function scales(found, now) {
   ], found, { caption: "Decisions of scaling", none: "Scaling has decided nothing yet." });
 }
 
-function erased(found, now) {
+function documented(title, found, now) {
   return table([
     { title: "When", cell: (one) => moment(one.asked_at, now) },
     { title: "Events", number: true, cell: (one) => [number(one.events), one.streams > 1 && el("small", {}, `of ${number(one.streams)} streams`)] },
     { title: "Why", cell: (one) => [one.reason, el("small", {}, runLink(one.request))] },
     { title: "By", cell: (one) => (one.requested_by === one.request ? "" : one.requested_by) },
-    { title: "Certificate", cell: (one) => (one.certificate
-      ? [el("a", { download: "certificate.json", href: `data:application/json,${encodeURIComponent(JSON.stringify(one.certificate, null, 1))}` }, "certificate.json"), el("small", {}, ["signed ", moment(one.certified_at, now)])]
+    { title: "Document", cell: (one) => (one.document
+      ? [el("a", { download: one.file, href: `data:application/json,${encodeURIComponent(JSON.stringify(one.document, null, 1))}` }, one.file), el("small", {}, [`${one.state} `, moment(one.made_at, now)])]
       : `waits for ${one.waits_for.join(", ")}`) },
-  ], found, { caption: "Erasures", none: "" });
+  ], found, { caption: title, none: "" });
 }
 
 function compaction(files, now) {

@@ -37,12 +37,7 @@ def document(connection: Connection, *, id: str) -> dict[str, Any]:
     return value
 
 
-WAITING = text(
-    """SELECT r.request_id, array(
-    SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o) AS streams
-FROM erasure_request r
-WHERE r.certificate IS NULL AND r.done_at IS NOT NULL ORDER BY r.done_at"""
-)
+WAITING = text("""SELECT request_id, streams FROM certificates_to_sign()""")
 
 
 class Waiting(NamedTuple):

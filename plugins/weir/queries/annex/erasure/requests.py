@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from weir.annex.erasure.asked import AskedOf
+
 FIND = text(
     """SELECT r.request_id, r.stream_id, r.reason, r.asked, r.stores, r.outputs, r.searched, r.remains,
     array(SELECT (o ->> 'stream_id')::bigint FROM jsonb_array_elements(r.searched) o) AS streams,
@@ -20,11 +22,11 @@ class Request(NamedTuple):
     request_id: str
     stream_id: int
     reason: str
-    asked: dict[str, Any]
+    asked: AskedOf
     stores: dict[str, int]
     outputs: dict[str, dict[str, int]]
     searched: list[dict[str, Any]] | None
-    remains: list[dict[str, Any]] | None
+    remains: list[dict[str, str]] | None
     streams: list[int]
     signed: bool
     done_at: datetime | None

@@ -5,15 +5,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from weir.model.schema import Field
+
 DUE = text(
-    """SELECT s.stream_id, s.stream_name AS stream, true AS wanted
-FROM stream s WHERE s.state <> 'deleted' AND s.publish <> 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
-UNION ALL
-SELECT s.stream_id, s.stream_name, false
-FROM publication p JOIN stream s USING (stream_id) WHERE s.publish = 'none'
-    AND (CAST(:names AS text[]) IS NULL OR s.stream_name = ANY (CAST(:names AS text[])))
-ORDER BY 2"""
+    """SELECT stream_id, stream, wanted FROM streams_to_publish(CAST(:names AS text[])) ORDER BY 2"""
 )
 
 
@@ -171,7 +166,7 @@ class Versions(NamedTuple):
     """A row of `versions`."""
 
     version: int
-    fields: list[dict[str, Any]]
+    fields: list[Field]
 
 
 def versions(connection: Connection, *, stream_id: int) -> list[Versions]:
@@ -192,19 +187,13 @@ def used_versions(connection: Connection, *, stream_id: int, versions: Sequence[
     return [row[0] for row in result]
 
 
-EXPIRES = text(
-    """SELECT coalesce(max(p.until), 0) FROM published_file p
-LEFT JOIN garbage g ON g.root = '' AND g.path = p.path
-WHERE p.stream_id = :stream_id AND p.until IS NOT NULL AND p.manifest IS NOT NULL
-    AND (g.reason IS DISTINCT FROM 'compacted' OR g.garbage_since < clock_timestamp()
-         - greatest(CAST(:compacted AS double precision) - :grace, 0) * interval '1 second')"""
-)
+EXPIRES = text("""SELECT snapshots_expire_below(:stream_id, :grace, :compacted)""")
 
 
-def expires(connection: Connection, *, stream_id: int, compacted: float, grace: float) -> int:
-    """Return the sequence number below which snapshots must go, because they name files that a sweep is to delete: what was truncated at once, what was compacted before its time is over."""
+def expires(connection: Connection, *, stream_id: int, grace: float, compacted: float) -> int:
+    """Return the sequence number below which snapshots must go."""
     result = connection.execute(
-        EXPIRES, {"stream_id": stream_id, "compacted": compacted, "grace": grace}
+        EXPIRES, {"stream_id": stream_id, "grace": grace, "compacted": compacted}
     )
     value: int = result.scalar_one()
     return value

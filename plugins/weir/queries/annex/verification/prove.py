@@ -7,10 +7,7 @@ from sqlalchemy import Connection, text
 
 COMMITS = text(
     """WITH behind AS MATERIALIZED (
-    SELECT * FROM (SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-        coalesce(min(v.proven_clock), -1) AS since
-    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-    WHERE c.proven_at IS NULL GROUP BY c.stream_id) u WHERE u.since < u.until
+    SELECT * FROM unproven_cuts() u WHERE u.since < u.until
 ), commits AS (
     SELECT b.*, t.transaction_number, t.clock, t.files,
            sum(t.files) OVER (PARTITION BY b.stream_id ORDER BY t.clock) AS up_to
@@ -113,25 +110,19 @@ def move(connection: Connection, *, ids: Sequence[int], clocks: Sequence[int]) -
 
 
 PROVE = text(
-    """UPDATE stream_cut c SET proven_at = clock_timestamp() FROM verification v
-WHERE c.proven_at IS NULL AND v.stream_id = c.stream_id AND v.proven_clock >= c.clock
-  AND NOT EXISTS (
-      SELECT FROM found_damage d JOIN data_file f USING (stream_id, segment_id, start_offset)
-      WHERE d.stream_id = c.stream_id AND f.path = d.path)"""
+    """UPDATE stream_cut c SET proven_at = clock_timestamp() FROM cuts_proven_by_now() n
+WHERE n.stream_id = c.stream_id AND n.recorded_at = c.recorded_at"""
 )
 
 
 def prove(connection: Connection) -> None:
-    """Call the cuts proven before which all was looked at, and no damage is. What was truncated or compacted since it was found is no damage any more, as in weir.damage."""
+    """Call the cuts proven before which all was looked at, and no damage is."""
     result = connection.execute(PROVE)
     result.close()
 
 
 LEFT_OVER = text(
-    """SELECT u.stream_name, u.since < u.until AS more FROM (SELECT c.stream_id, min(c.stream_name) AS stream_name, max(c.clock) AS until,
-        coalesce(min(v.proven_clock), -1) AS since
-    FROM stream_cut c LEFT JOIN verification v USING (stream_id)
-    WHERE c.proven_at IS NULL GROUP BY c.stream_id) u ORDER BY u.stream_name"""
+    """SELECT u.stream_name, u.since < u.until AS more FROM unproven_cuts() u ORDER BY u.stream_name"""
 )
 
 

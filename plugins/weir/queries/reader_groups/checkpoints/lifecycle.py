@@ -18,12 +18,7 @@ def state_of(connection: Connection, *, group_id: int, name: str) -> str | None:
 
 
 WAITING = text(
-    """SELECT name, expires_at < clock_timestamp() AS late,
-    EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-            AND b.batch_id = ANY(c.waits_for) AND b.state = 'open') AS waits,
-    EXISTS (SELECT FROM reader_batch b WHERE b.group_id = c.group_id
-            AND b.batch_id = ANY(c.waits_for) AND b.state = 'abandoned') AS lost
-FROM checkpoint c WHERE group_id = :group_id AND state = 'waiting' ORDER BY created_at"""
+    """SELECT name, late, waits, lost FROM waiting_checkpoints() WHERE group_id = :group_id ORDER BY created_at"""
 )
 
 

@@ -5,13 +5,13 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 WAITING = text(
-    """SELECT DISTINCT g.name FROM checkpoint c JOIN reader_group g USING (group_id)
-WHERE c.state = 'waiting' ORDER BY g.name"""
+    """SELECT DISTINCT g.name FROM waiting_checkpoints() c JOIN reader_group g USING (group_id)
+WHERE c.late OR c.lost OR NOT c.waits ORDER BY g.name"""
 )
 
 
 def waiting(connection: Connection) -> list[str]:
-    """Return the groups that have checkpoints that wait."""
+    """Return the groups that have checkpoints that wait no longer."""
     result = connection.execute(WAITING)
     return [row[0] for row in result]
 

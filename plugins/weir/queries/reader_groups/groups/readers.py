@@ -53,7 +53,7 @@ SELECT :group_id, :reader_id, :token,
 WHERE NOT EXISTS (
     SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
     AND (r.lease_until = 'infinity' OR :alone
-         AND r.lease_until > '-infinity' AND NOT clock_timestamp() > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')))
+         AND r.lease_until > '-infinity' AND NOT lease_is_over(r.lease_until, :lease)))
 ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
     lease_until = excluded.lease_until, label = excluded.label"""
 )
@@ -256,13 +256,12 @@ def segments_of(
 
 
 GROUPS_EXPIRED = text(
-    """SELECT DISTINCT g.name FROM reader r JOIN reader_group g USING (group_id)
-WHERE clock_timestamp() > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')"""
+    """SELECT DISTINCT g.name FROM readers_to_free(:lease) r JOIN reader_group g USING (group_id)"""
 )
 
 
 def groups_expired(connection: Connection, *, lease: float) -> list[str]:
-    """Return the groups of which the lease of a reader has expired."""
+    """Return the groups that have readers to free."""
     result = connection.execute(GROUPS_EXPIRED, {"lease": lease})
     return [row[0] for row in result]
 
@@ -270,7 +269,7 @@ def groups_expired(connection: Connection, *, lease: float) -> list[str]:
 RELEASE_EXPIRED = text(
     """WITH gone AS (
     SELECT reader_id FROM reader r WHERE group_id = :group_id
-    AND (lease_until = '-infinity' OR clock_timestamp() > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second'))
+    AND (lease_until = '-infinity' OR lease_is_over(r.lease_until, :lease))
     AND reader_id IS DISTINCT FROM CAST(:alive AS text)
     AND reader_id = coalesce(CAST(:only AS text), reader_id)
 ), freed AS (

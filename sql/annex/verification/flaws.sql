@@ -1,0 +1,2 @@
+UNION ALL
+SELECT d.stream, 'damaged file' FROM weir.damage d
