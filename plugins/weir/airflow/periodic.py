@@ -18,7 +18,7 @@ class PeriodicJobOperator(WeirJobOperator):
     """Run a job if it has something to do, or if a person has filled in its form; else succeed at
     once, in the worker, and leave no row of the run."""
 
-    def _execute(self, context: Any) -> dict[str, Any] | None:
+    def _execute(self, context: Any) -> dict[str, object] | None:
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         form = FORMS[self.job]
         with failing():

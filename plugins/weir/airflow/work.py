@@ -8,7 +8,6 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 
 from airflow.sdk import Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -45,7 +44,7 @@ class WorkTrigger(BaseEventTrigger):
         return ("weir work", self.patience)
 
     @classmethod
-    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[dict[str, str]]:
+    async def open_shared_stream(cls, kwargs: dict[str, str]) -> AsyncIterator[dict[str, str]]:
         database = Database.of(hasty(load()))
         patience = json.loads(kwargs["patience"])
         minute = _this_minute()
@@ -62,7 +61,7 @@ class WorkTrigger(BaseEventTrigger):
             database.dispose()
 
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Any]
+        self, shared_stream: AsyncIterator[dict[str, str]]
     ) -> AsyncIterator[TriggerEvent]:
         one = self.job, self.schedule
         _wanted[one] += 1
