@@ -59,7 +59,7 @@ def running(store: StreamStore, spark: str, attempt: int = 1) -> AbstractContext
     }  # fmt: skip
     command = [sys.executable, ACTIONS["process"].file, "--run", json.dumps(run), "--arguments",
                json.dumps(arguments)]  # fmt: skip
-    return process(command, write_config(store.settings, spark=spark), PYTHONFAULTHANDLER="1")
+    return process(command, write_config(store.settings, spark=spark))
 
 
 def assert_exactly_once(store: StreamStore) -> None:
