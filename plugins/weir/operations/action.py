@@ -56,7 +56,7 @@ class Job:
     @property
     def spark(self) -> "SparkSession":
         """The Spark session, made when first used: most metadata jobs need none
-        (docs/decisions/0005). Raises InvalidInput for one of Spark Connect, with which jobs do not
+        (docs/decisions/0101). Raises InvalidInput for one of Spark Connect, with which jobs do not
         work.
         """
         if self._spark is None and self.start_spark is not None:
