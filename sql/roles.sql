@@ -73,7 +73,7 @@ REVOKE DELETE ON weir_internal.job_run FROM weir_team;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.request FROM weir_jobs, weir_team;
 GRANT INSERT (request_id, operation, object, arguments, result, ended_at) ON weir_internal.request TO weir_jobs, weir_team;
 GRANT UPDATE (result) ON weir_internal.request TO weir_jobs, weir_team;
--- Whoever has the hashes of erased keys with their salt can try keys (decision 93).
+-- Whoever has the hashes of erased keys with their salt can try keys (decision 91).
 REVOKE ALL ON weir_internal.erased_keys FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT (stream_id, keys), DELETE ON weir_internal.erased_keys TO weir_jobs, weir_team;
 DO $$

@@ -56,7 +56,7 @@ class Job:
     @property
     def spark(self) -> "SparkSession":
         """The Spark session, made when first used: most metadata jobs need none
-        (docs/decisions/0005). Raises what `weir.spark.base.session.session` raises.
+        (docs/decisions/0101). Raises what `weir.spark.base.session.session` raises.
         """
         if self._spark is None:
             from weir.spark.base.session import session

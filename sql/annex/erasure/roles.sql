@@ -1,8 +1,8 @@
--- Whoever has the private key can sign a certificate of what never happened (decision 93).
+-- Whoever has the private key can sign a certificate of what never happened (decision 91).
 REVOKE ALL ON weir_internal.signing_key FROM weir_jobs, weir_team, weir_reader;
 GRANT SELECT, INSERT ON weir_internal.signing_key TO weir_jobs;
 GRANT SELECT (key_number, public_key, made_at) ON weir_internal.signing_key TO weir_team, weir_reader;
--- Evidence of what was erased is added by functions, which look at the ledger, and changed by nobody (decision 93).
+-- Evidence of what was erased is added by functions, which look at the ledger, and changed by nobody (decision 91).
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.erasure, weir_internal.erasure_request FROM weir_jobs, weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.sign_erasure FROM weir_team;
 REVOKE EXECUTE ON FUNCTION weir_internal.add_erasure FROM weir_jobs, weir_team;
