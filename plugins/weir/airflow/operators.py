@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
-    AirflowNotFoundException,
 )
-from airflow.sdk import BaseHook
 
 from weir.airflow.approvals import answer_of, ask, is_excused
 from weir.airflow.assets import with_stream, without_streams
@@ -28,7 +26,7 @@ from weir.airflow.connection import settings_of
 from weir.airflow.items import item_of, with_item
 from weir.airflow.links import LINKS, LinkedJob
 from weir.airflow.readers import ReaderTask
-from weir.airflow.submission import environment, is_short, no_spark
+from weir.airflow.submission import environment, is_short, no_spark, spark_connection
 from weir.airflow.tasks import answering, failing, failure, run_of, with_retries
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError, check_choice
@@ -392,15 +390,8 @@ class WeirJobOperator(SparkSubmitOperator):
             yield
 
     def _check_connection(self) -> str:
-        """Return the deploy mode, empty for the default. For a connection that does not exist,
-        SparkSubmitHook silently uses YARN."""
-        try:
-            connection = BaseHook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            raise AirflowFailException(
-                f"there is no connection {self._conn_id!r}; create it in Admin > Connections, of "
-                "type Spark, with the master as its host."
-            ) from None
+        """Return the deploy mode, empty for the default."""
+        connection = spark_connection(self._conn_id)
         self.yarn_address = str(
             connection.extra_dejson.get("yarn_resourcemanager_webapp_address") or ""
         ).rstrip("/")

@@ -5,6 +5,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import BaseHook, Connection
+
 from weir.airflow.tasks import failing
 from weir.database.connection import Database
 from weir.errors import InvalidInput
@@ -31,6 +34,18 @@ def environment(more: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def spark_connection(conn_id: str) -> Connection:
+    """Return a connection of Spark. For one that does not exist, SparkSubmitHook silently uses
+    YARN."""
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise AirflowFailException(
+            f"there is no connection {conn_id!r}; create it in Admin > Connections, of type Spark, "
+            "with the master as its host."
+        ) from None
 
 
 def no_spark() -> NoReturn:
