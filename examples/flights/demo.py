@@ -321,7 +321,8 @@ def _say(line: str) -> None:
 
 def run(installation: Installation) -> bool:
     """Tell the story to the user; return whether all checks hold."""
-    _say("Starting Postgres and Airflow ...")
+    _say("Starting Postgres, Spark and Airflow ...")
+    installation.spark.want(True)
     installation.start()
     airflow = installation.airflow
     _say(f"Airflow's UI: {airflow.url} (passwords: {airflow.passwords_file})")

@@ -13,7 +13,6 @@ from weir.airflow.operators import WeirJobOperator
 from weir.airflow.tasks import batch_of, failing, recorded, run_of, state_until
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.programs.appending import append_query
 
 if TYPE_CHECKING:
     from weir.airflow.context import Context
@@ -93,6 +92,8 @@ class AppendQueryOperator(WeirJobOperator):
             ) as report,
             self._in_this_process(),
         ):
+            from weir.programs.appending import append_query  # pyarrow, which no DAG file needs
+
             job = LinkedJob("append", run, settings, database, log=self.log.info)
             try:
                 report |= append_query(
