@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,6 +19,7 @@ from tests.crash.functions import FOLDER, STREAM
 from tests.crash.jobs import Process, process, wait_for, write_config
 from tests.crash.proxy import Proxy
 from tests.spark.connect_server import Server, connect_server
+from tests.spark.standalone import standalone
 from weir.operations.jobs import ACTIONS
 from weir.programs.store import StreamStore
 from weir.settings import Settings
@@ -50,14 +51,18 @@ def store(settings: Settings) -> Iterator[StreamStore]:
         yield store
 
 
-def running(store: StreamStore, spark: str, attempt: int = 1) -> AbstractContextManager[Process]:
-    """The job that copies all events, in a process of its own, as a task of Airflow runs it."""
-    run = {"dag_id": "weir", "run_id": "warm", "task_id": "process", "try_number": attempt}
-    arguments = {
-        "reader_group": GROUP, "function": "tests.crash.functions:waiting",
+def running(
+    store: StreamStore, spark: str, attempt: int = 1, function: str = "waiting", **given: object
+) -> AbstractContextManager[Process]:
+    """The job that copies all events, in a process of its own, as a task of Airflow runs it; or
+    with arguments that are given, one that appends files."""
+    name, group = "ingest" if given else "process", GROUP if function == "waiting" else function
+    run = {"dag_id": "weir", "run_id": f"{group} {given}", "task_id": name, "try_number": attempt}
+    arguments = given or {
+        "reader_group": group, "function": f"tests.crash.functions:{function}",
         "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}"],
     }  # fmt: skip
-    command = [sys.executable, ACTIONS["process"].file, "--run", json.dumps(run), "--arguments",
+    command = [sys.executable, ACTIONS[name].file, "--run", json.dumps(run), "--arguments",
                json.dumps(arguments)]  # fmt: skip
     return process(command, write_config(store.settings, spark=spark))
 
@@ -139,4 +144,68 @@ def test_a_job_that_is_killed_leaves_nothing_running_and_another_reader_takes_ov
     (waiting / "go").touch()
     with running(store, server.address, attempt=2) as job:
         assert job.wait() == 0, job.said
+    assert_exactly_once(store)
+
+
+@pytest.mark.release
+def test_a_function_that_ends_its_process_fails_its_own_job_alone(
+    store: StreamStore, waiting: Path, tmp_path: Path
+) -> None:
+    with connect_server(tmp_path, "local[6]", WEIR_TEST_WAIT=str(waiting)) as server:
+        fails_alone(store, server, waiting)
+    assert_exactly_once(store)
+
+
+def fails_alone(store: StreamStore, server: Server, waiting: Path) -> None:
+    """Run a job whose function ends its process beside one that works, with cores for both."""
+    store.create_reader_group("ending", ["s/in"])
+    with running(store, server.address) as other:
+        wait_for("a worker", (waiting / "here").exists)
+        with running(store, server.address, function="ending") as job:
+            assert job.wait() != 0
+            assert "Python worker exited" in job.said
+        (waiting / "go").touch()
+        assert other.wait() == 0, other.said
+
+
+@pytest.mark.release
+def test_twenty_jobs_at_once_share_a_server_with_memory_for_few(
+    store: StreamStore, tmp_path: Path
+) -> None:
+    for job in range(20):
+        lines = [f"key {n % 7},{1000 * (job + 1) + n}" for n in range(1000)]
+        Path(store.settings.input_roots[0], f"{job}.csv").write_text("\n".join(["k,n", *lines]))
+    with ExitStack() as block:
+        small = block.enter_context(
+            connect_server(tmp_path, SPARK_SUBMIT_OPTS="-Xmx400m -XX:+UseSerialGC")
+        )
+        jobs = [
+            block.enter_context(
+                running(store, small.address, stream="s/in", files=[f"{job}.csv"], engine="spark")
+            )
+            for job in range(20)
+        ]
+        left = [job for job, one in enumerate(jobs) if one.wait(900) != 0]
+        for job in left:  # as Airflow does, when the others have ended
+            given = {"stream": "s/in", "files": [f"{job}.csv"], "engine": "spark"}
+            with running(store, small.address, attempt=2, **given) as again:
+                assert again.wait() == 0, again.said
+    wanted = [*range(EVENTS), *(1000 * (job + 1) + n for job in range(20) for n in range(1000))]
+    assert sorted(store.read("s/in")["n"].to_pylist()) == sorted(wanted)
+
+
+@pytest.mark.release
+def test_a_server_on_a_cluster_of_two_workers_runs_jobs(
+    store: StreamStore, waiting: Path, tmp_path: Path
+) -> None:
+    (waiting / "go").touch()
+    (tmp_path / "cluster").mkdir()
+    with standalone(tmp_path / "cluster") as cluster:
+        options = f"--master {cluster.master} --conf spark.executor.memory=512m pyspark-shell"
+        more = {"PYSPARK_SUBMIT_ARGS": options, "WEIR_TEST_WAIT": str(waiting)}
+        with (
+            connect_server(tmp_path, cluster.master, **more) as server,
+            running(store, server.address) as job,
+        ):
+            assert job.wait() == 0, job.said
     assert_exactly_once(store)
