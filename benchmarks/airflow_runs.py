@@ -107,6 +107,7 @@ class _Airflow:
         installation = Installation(home / ".weir", dags=dags, durable=False)
         setting.at_end.callback(installation.postgres.remove)
         setting.at_end.callback(installation.stop)
+        installation.spark.want(True)
         installation.start()
         settings = load(dict(os.environ) | installation.environment())
         made = cls(

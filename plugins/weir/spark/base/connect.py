@@ -69,12 +69,13 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
     made = first.cloneSession()  # a session asks at its beginning whether its code is apart
     _stop(first)
     Connected._set_default_and_active_session(made)
-    return _kept(made, made, {})
+    return _kept(made, made, settings)
 
 
 def cloned(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return a copy of a session with these settings: the same one each time, which ends with the
-    session, or with the process."""
+    """Return a session with these settings: a job's own if that has them, or else a copy, the same
+    one each time, which ends with the session, or with the process. Spark starts a Python for each
+    that runs functions."""
     for one in _open:
         if one.parent is spark and one.settings == settings:
             return one.session
