@@ -1,5 +1,6 @@
 """Event times of tables of pyarrow, with their range in the time index, and what is late."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
@@ -190,10 +191,11 @@ def _text(random: Random) -> str | None:
     return random.choice([None, "", "x", *[around[0] + date + time + zone + around[1]] * 9])
 
 
-DAYS = {  # what the event time is, and what says that an event happened on a day of June 2013
+# By the event time: what says that an event happened on a day of June 2013.
+DAYS: dict[str, Callable[[int], Any]] = {
     "at": lambda day: datetime(2013, 6, day, 12, tzinfo=UTC),
     "to_timestamp(at, 'dd.MM.yyyy HH:mm')": lambda day: f"{day:02}.06.2013 12:00",
-    "timestamp_millis(at)": lambda day: JUNE // 1000 + ((day - 1) * 24 + 12) * HOUR // 1000,
+    "timestamp_millis(at)": lambda day: (JUNE + (24 * day - 12) * HOUR) // 1000,
 }  # fmt: skip
 
 
