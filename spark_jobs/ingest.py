@@ -24,8 +24,9 @@ from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.text_options import TextOptions
 from weir.model.names import stream_name
 from weir.operations.action import DATA, Action, Job
+from weir.operations.column_settings import renames
 from weir.operations.entries import OUTSIDE_FORMS
-from weir.operations.form import ENGINES, argument, stream_argument
+from weir.operations.form import ENGINES, RENAME_PATTERN, argument, stream_argument
 from weir.operations.runner import run_if_main
 
 
@@ -48,6 +49,14 @@ class Ingest:
         "their endings (.parquet, .csv, .json, .jsonl, .ndjson, and .tsv, which is csv with tabs; "
         "all but .parquet also with .gz or .bz2).",
         "auto", enum=["auto", "parquet", "csv", "json"],
+        section="Kind of files",
+    )  # fmt: skip
+    rename: list[str] = argument(
+        "Rename",
+        "Columns that the files call otherwise than the stream, as name in the files -> name in "
+        "the stream.",
+        [], items={"type": "string", "pattern": RENAME_PATTERN, "maxLength": 4_096},
+        maxItems=1_000,
         section="Kind of files",
     )  # fmt: skip
     null_value: str = argument(
@@ -181,8 +190,9 @@ def check(job: Job, arguments: Ingest) -> None:
 def _inputs(job: Job, arguments: Ingest) -> Inputs:
     how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})
     inputs = find_inputs(
-        arguments.files, job.settings.input_roots, arguments.format, how, arguments.infer
-    )
+        arguments.files, job.settings.input_roots, arguments.format, how, arguments.infer,
+        renames(arguments.rename, "rename"),
+    )  # fmt: skip
     if arguments.last_line != "take" and inputs.format != "csv":
         raise InvalidInput(
             "arguments_conflict",

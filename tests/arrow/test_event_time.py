@@ -1,5 +1,6 @@
 """Event times of tables of pyarrow, with their range in the time index, and what is late."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
@@ -11,9 +12,12 @@ import pytest
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.streams import Lane, unique
+from weir.arrow import read as arrow_read
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.errors import TruncatedWarning
 from weir.kernel import event_time as kernel
+from weir.kernel.schema import from_arrow
 from weir.kernel.writer import stage_table
 from weir.programs.opening import shared
 from weir.settings import Settings
@@ -185,3 +189,70 @@ def _text(random: Random) -> str | None:
     zone = random.choice(["", "", "Z", "+02:00", "-17:59", "+18:00", "+0200"])
     around = random.choice(["", "  "]), random.choice(["", " ", "\n"])
     return random.choice([None, "", "x", *[around[0] + date + time + zone + around[1]] * 9])
+
+
+# By the event time: what says that an event happened on a day of June 2013.
+DAYS: dict[str, Callable[[int], Any]] = {
+    "at": lambda day: datetime(2013, 6, day, 12, tzinfo=UTC),
+    "to_timestamp(at, 'dd.MM.yyyy HH:mm')": lambda day: f"{day:02}.06.2013 12:00",
+    "timestamp_millis(at)": lambda day: (JUNE + (24 * day - 12) * HOUR) // 1000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("event_time", DAYS)
+def test_a_read_by_event_time_gives_exactly_the_events_of_the_span(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch, event_time: str
+) -> None:
+    day = DAYS[event_time]
+    kind = pa.array([day(1)]).type
+    fields = from_arrow(pa.schema([("key", pa.string()), ("at", kind)]))
+    lane, store = Lane.made(database, fields=fields, event_time=event_time), shared(settings)
+    for days in ([1, 2], [9, None, 3], [20, 21], [4, 28]):  # the third has none of the span
+        append(lane, settings, pa.array([None if d is None else day(d) for d in days], kind))
+    opened: list[str] = []
+    reads = arrow_read.read_rows
+    monkeypatch.setattr(
+        arrow_read,
+        "read_rows",
+        lambda s, part, *a: [opened.append(part.path), reads(s, part, *a)][1],
+    )
+
+    def seen(**asked: Any) -> list[Any]:
+        opened.clear()
+        found = store.read(str(lane.name), order="stream", **asked)
+        assert "key" in found.column_names
+        return [row.get("at") for row in found.to_pylist()]
+
+    june = "2013-06-{:02}T12:00:00Z".format
+    span = {"event_time_since": june(2), "event_time_until": june(9)}
+    assert seen(**span) == [day(2), day(3), day(4)], "from the first on, and before the second"
+    whole = len(opened)
+    assert len(seen()) == 9
+    assert whole < len(opened), "a file without such an event is not opened"
+    assert seen(event_time_since=june(21)) == [day(21), day(28)]
+    assert seen(event_time_until=june(2)) == [day(1)]
+    assert seen(event_time_since=june(29)) == []
+    assert seen(columns=["key"], **span) == [None] * 3
+    assert seen(since=datetime.now(UTC), **span) == []
+    with raises("arguments_conflict schema_version"):
+        seen(schema_version=1, **span)
+    with raises("time_invalid since"):
+        seen(event_time_since=june(9), event_time_until=june(2))
+
+
+def test_event_times_from_before_the_setting_are_looked_for_and_without_one_refused(
+    lane: Lane, settings: Settings
+) -> None:
+    append(lane, settings, [datetime(2013, 6, 1, tzinfo=UTC), datetime(2013, 7, 1, tzinfo=UTC)])
+    update_stream(lane.database, lane.name, {"event_time": None}, request_id=unique("u"))
+    with raises("argument_invalid event time"):
+        shared(settings).read(str(lane.name), event_time_since="2013-06-15")
+    update_stream(lane.database, lane.name, {"event_time": "at"}, request_id=unique("u"))
+    found = shared(settings).read(str(lane.name), event_time_since="2013-06-15")
+    assert found["at"].to_pylist() == [datetime(2013, 7, 1, tzinfo=UTC)]
+    head = lane.tail()
+    append(lane, settings, [datetime(2013, 8, 1, tzinfo=UTC)])
+    lane.truncate(", ".join(f"{name}={end}" for name, end in head.items()))
+    with pytest.warns(TruncatedWarning):  # one of these may have happened then
+        found = shared(settings).read(str(lane.name), event_time_since="2013-06-15")
+    assert found.num_rows == 1

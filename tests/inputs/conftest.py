@@ -71,10 +71,13 @@ class Files:
             pq.write_table(pa.table(content) if isinstance(content, dict) else content, path)
         return name
 
-    def ingest(self, stream: StreamName, *paths: str, again: str = "", **options: Any) -> Committed:
+    def ingest(
+        self, stream: StreamName, *paths: str, again: str = "",
+        rename: dict[str, str] | None = None, **options: Any,
+    ) -> Committed:  # fmt: skip
         """Append files, whose endings say their format."""
-        how = TextOptions(**options)
-        inputs = find_inputs(list(paths), self.settings.input_roots, "auto", how)
+        how, roots = TextOptions(**options), self.settings.input_roots
+        inputs = find_inputs(list(paths), roots, "auto", how, rename=rename)
         stage = partial(stage_files, self.app)
         return append_files(self.app, FilesOf(stream, inputs, again=again), stage)
 

@@ -4,6 +4,7 @@ become events. Tasks of Spark read them with the same code (tests/spark/test_ing
 import gzip
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +13,15 @@ import pytest
 from tests.chance import random_for
 from tests.inputs.conftest import Files
 from tests.raises import raises
+from tests.world.columns import column
 from weir.arrow.ingest import stage_files
 from weir.controller.transactions import Committed
+from weir.controller.update import update_stream
 from weir.errors import InvalidInput
 from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.kernel.text_options import TextOptions
+from weir.model.column_changes import ColumnChanges
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
@@ -94,6 +98,77 @@ def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(
     with raises(says):
         files.ingest(stream, files.put("x.parquet", columns))
     assert files.query("SELECT state FROM transaction") == [("aborted",)]
+    assert files.events(stream) == []
+
+
+WHOLE: list[tuple[str, Any, Any]] = [  # a file of whole numbers, and the same with a decimal
+    ("csv", "k,n\na,7\nb,-9223372036854775808\n", "k,n\nc,8\nd,1.50\n"),
+    ("json", '{"k":"a","n":7}\n{"k":"b","n":-9223372036854775808}\n',
+     '{"k":"c","n":8}\n{"k":"d","n":1.50}\n'),
+    ("parquet", {"k": ["a", "b"], "n": [7, -(2**63)]},
+     {"k": ["c", "d"], "n": pa.array(["8", "1.50"]).cast(pa.decimal128(5, 2))}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format_", "whole", "decimal"), WHOLE)
+def test_a_decimal_in_a_column_of_whole_numbers_is_refused_with_the_way_to_take_it(
+    files: Files, format_: str, whole: Any, decimal: Any
+) -> None:
+    stream = files.create(on_new_column="add")
+    files.ingest(stream, files.put(f"1.{format_}", whole))
+    second = files.put(f"2.{format_}", decimal)
+    with pytest.raises(InvalidInput, match=r"widen_columns='n decimal\(22,2\)'"):
+        files.ingest(stream, second)
+    widen = ColumnChanges(widen=[column("n", "decimal(22,2)")])
+    update_stream(files.database, stream, {}, column_changes=widen, request_id="widen")
+    files.ingest(stream, second)
+    files.ingest(stream, files.put(f"3.{format_}", whole))  # whole numbers fit as before
+    there = [("a", Decimal("7.00")), ("b", Decimal("-9223372036854775808.00"))]
+    assert files.events(stream) == [
+        *there, ("c", Decimal("8.00")), ("d", Decimal("1.50")), *there
+    ]  # fmt: skip
+
+
+RENAMED: list[tuple[str, Any]] = [
+    ("csv", "key,n,x\na,7,1.5\nb,seven,2.5\n"),
+    ("json", '{"key":"a","n":7,"x":1.5}\n{"key":"b","n":"seven","x":2.5}\n'),
+    ("parquet", {"key": ["a"], "n": [7], "x": [1.5]}),
+]
+
+
+@pytest.mark.parametrize(("format_", "content"), RENAMED)
+def test_a_file_says_which_of_its_columns_the_stream_calls_otherwise(
+    files: Files, format_: str, content: Any
+) -> None:
+    fields = [column("k", "string"), column("x", "long"), column("n", "double")]
+    stream = files.create(fields=fields, on_bad_rows="quarantine")
+    path, rename = files.put(f"1.{format_}", content), {"key": "k", "n": "x", "x": "n"}
+    first = files.ingest(stream, path, rename=rename)
+    assert files.events(stream) == [("a", 7, 1.5)]
+    if first.rejected:  # in the words of the stream, except the row itself
+        assert files.rejected(stream, "column", "text") == [("x", "seven")]
+    again = files.ingest(stream, path, rename=dict(reversed(rename.items())))
+    assert again.transaction_number == first.transaction_number, "the same names are the same file"
+    with raises("input_changed"):
+        files.ingest(stream, path, rename={"key": "k"})
+
+
+@pytest.mark.parametrize(
+    ("rename", "options", "says"),
+    [
+        ({"key": "k", "m": "n"}, {}, "column_unknown 'm' key, n"),
+        ({"key": "k", "n": "N"}, {}, "column_unknown 'n' 'N' k, n"),
+        ({"key": "n"}, {}, "columns_invalid 'key' 'n' 'n'"),
+        ({"key": "k", "n": "K"}, {}, "argument_invalid two 'k'"),
+        ({"key": "k"}, {"header": False}, "arguments_conflict header"),
+    ],
+)
+def test_names_that_the_file_or_the_stream_lacks_or_that_are_given_twice_are_refused(
+    files: Files, rename: dict[str, str], options: dict[str, Any], says: str
+) -> None:
+    stream = files.create(fields=TWO)
+    with raises(says):
+        files.ingest(stream, files.put("1.csv", "key,n\na,1\n"), rename=rename, **options)
     assert files.events(stream) == []
 
 

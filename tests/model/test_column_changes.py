@@ -82,6 +82,13 @@ def test_what_is_no_change_is_refused(changes: dict[str, Any], wanted: str) -> N
         ("byte", "long", True), ("integer", "long", True), ("long", "integer", False),
         ("float", "double", True), ("long", "double", False), ("integer", "double", False),
         ("decimal(5,2)", "decimal(7,4)", True), ("decimal(5,2)", "decimal(6,4)", False),
+        ("byte", "decimal(10,0)", True), ("byte", "decimal(9,0)", False),
+        ("short", "decimal(12,2)", True), ("short", "decimal(11,2)", False),
+        ("integer", "decimal(38,28)", True), ("integer", "decimal(38,29)", False),
+        ("long", "decimal(20,0)", True), ("long", "decimal(19,0)", False),
+        ("long", "decimal(38,18)", True), ("long", "decimal(38,19)", False),
+        ("decimal(20,0)", "long", False), ("float", "decimal(38,10)", False),
+        ("double", "decimal(38,10)", False), ("decimal(5,2)", "double", False),
         ("date", "timestamp_ntz", True), ("date", "timestamp", False), ("string", "binary", False),
     ],
 )  # fmt: skip
@@ -133,6 +140,8 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
         ("lower(d)", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("c", None, {"widen": [field("c", "double")]}),  # 0.1 has another text
         ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
+        ("b", None, {"widen": [field("b", "decimal(10,0)")]}),
+        ("a", "timestamp_millis(b)", {"widen": [field("b", "decimal(10,0)")]}),
         ("a", "d", {"drop": ["d"]}),
         ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
         ("z", None, {"rename": {"a": "z"}}),

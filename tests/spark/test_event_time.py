@@ -9,13 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import weir as api
 from tests.crash.jobs import write_config
+from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from tests.world.jobs import run_job
 from weir.model.names import StreamName, stream_name
 from weir.programs.opening import shared
 from weir.spark import Reader
 from weir.spark.appends.transaction import transaction
+from weir.spark.reads.source import register
 
 UNTIL = datetime(2013, 6, 1, 10, tzinfo=UTC)
 TEXTS = [
@@ -125,3 +128,29 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
     ]
     assert job("update_stream", stream="s/events", event_time="none")[0] == 0
     assert weir.query("SELECT * FROM completeness") == []
+
+
+@pytest.mark.parametrize("event_time", ["at", "to_timestamp(at, 'dd.MM.yyyy')"])
+def test_spark_and_the_format_read_exactly_the_events_of_the_span_too(
+    weir: Installation, event_time: str
+) -> None:
+    def of(day: int) -> Any:
+        text = f"{day:02}.06.2013"
+        return datetime(2013, 6, day, tzinfo=UTC) if event_time == "at" else text
+
+    store = shared(weir.settings)
+    stream = str(weir.create(segments=2, event_time=event_time, key="k"))
+    for days in ([1, 5], [9, 20], [2, 28]):
+        store.append(stream, pa.table({"k": [str(d) for d in days], "at": [of(d) for d in days]}))
+    span: Any = {"event_time_since": "2013-06-02", "event_time_until": "2013-06-20"}
+    assert sorted(store.read(stream, **span)["k"].to_pylist()) == ["2", "5", "9"]
+    frame = api.spark.read(stream, columns=["k"], spark=weir.spark, settings=weir.settings, **span)
+    assert frame.columns == ["k", "_segment", "_offset", "_clock"]
+    assert sorted(row.k for row in frame.collect()) == ["2", "5", "9"]
+    register(weir.spark)
+    options = {"config": str(write_config(weir.settings)), "columns": "k",
+               "eventTimeSince": "2013-06-02", "eventTimeUntil": "2013-06-20"}  # fmt: skip
+    rows = weir.spark.read.format("weir").options(**options).load(stream)
+    assert sorted(row.k for row in rows.collect()) == ["2", "5", "9"]
+    with raises("argument_invalid event_time_since"):
+        api.spark.read([stream], spark=weir.spark, settings=weir.settings, **span)

@@ -28,7 +28,7 @@ from weir.kernel.matching import in_columns
 from weir.kernel.schema import with_default
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.column_changes import holds
-from weir.model.schema import Field
+from weir.model.schema import WHOLE, Field
 from weir.programs.opening import shared
 from weir.spark.adjuncts.build import build_version
 
@@ -236,7 +236,11 @@ def wider_of(kind: Any) -> str:
     every = {"short": "smallint", "integer": "int", "long": "bigint", "double": "double",
              "timestamp_ntz": "timestamp_ntz", "string": "string", "variant": "variant",
              "timestamp": "timestamp"}  # fmt: skip
-    return ", ".join(sql for one, sql in every.items() if one != kind and holds(one, kind)) or "no"
+    found = [sql for one, sql in every.items() if one != kind and holds(one, kind)]
+    if kind in WHOLE:
+        assert holds(f"decimal({WHOLE[kind]},0)", kind)
+        found.append(f"decimal({WHOLE[kind]},0)")
+    return ", ".join(found) or "no"
 
 
 @pytest.mark.release

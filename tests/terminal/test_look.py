@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,6 +121,23 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert sum(one["events"] for one in kept) == 20
     path = str(lane.value("SELECT min(path) FROM data_file WHERE stream_id = :s"))
     assert "so the stream keeps everything" in weir("why", "shop/orders", path).out
+
+
+def test_events_of_a_span_of_event_times_are_read_alone(
+    weir: Weir, lane: Lane, settings: Settings
+) -> None:
+    lane = Lane.made(lane.database, event_time="at", name="shop/timed")
+    days = [datetime(2013, month, day) for month in (1, 2, 3) for day in (1, 28)]
+    table = pa.table({"key": [f"{one:%m%d}" for one in days], "at": days})
+    shared(settings).append(str(lane.name), table)
+
+    def found(*words: str) -> list[str]:
+        return sorted(one["key"] for one in weir("read", "shop/timed", *words, "--json").lines)
+
+    february = ["--event-time-since", "2013-02-01", "--event-time-until", "2013-03-01"]
+    assert found(*february) == ["0201", "0228"]
+    assert found(*february, "--where", "key > '0201'") == ["0228"]
+    assert found(*february[:2]) == ["0201", "0228", "0301", "0328"]
 
 
 def test_events_are_read_and_erased_by_a_condition(

@@ -19,7 +19,9 @@ from weir.programs.opening import shared
 from weir.settings import Settings
 
 WIDER = {
-    "byte": ["short", "integer", "long"], "integer": ["long"], "float": ["double"],
+    "byte": ["short", "integer", "long", "decimal(12,2)"], "float": ["double"],
+    "integer": ["long", "decimal(12,2)", "decimal(38,28)"],
+    "long": ["decimal(20,0)", "decimal(38,18)"],
     "date": ["timestamp_ntz"], "decimal(5,2)": ["decimal(7,2)", "decimal(12,4)", "decimal(30,5)"],
 }  # fmt: skip
 DEFAULTS = {
@@ -34,6 +36,9 @@ VALUES: dict[str, list[Any]] = {
     "decimal(5,2)": [Decimal("999.99"), Decimal("1.50"), None],
     "decimal(7,2)": [Decimal("99999.99")], "decimal(12,4)": [Decimal("-12345678.1234")],
     "decimal(30,5)": [Decimal("1234567890123456789012345.12345")],
+    "decimal(12,2)": [Decimal("-9999999999.99"), None], "decimal(20,0)": [Decimal("9" * 20)],
+    "decimal(38,18)": [Decimal("9" * 20 + "." + "9" * 18)],
+    "decimal(38,28)": [Decimal("0." + "1" * 28)],
     "timestamp_ntz": [datetime.datetime(2013, 1, 1, 1, 2, 3, 4)],
     "timestamp": [datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC), None],
     "string": ["", "x", None], "boolean": [True, False, None],

@@ -453,6 +453,7 @@ class AppendOperator(ActionOperator):
         stream: str | XComArg,
         files: list[str] | XComArg,
         format: Literal["auto", "parquet", "csv", "json"] | XComArg = "auto",
+        rename: list[str] | XComArg = ...,
         null_value: str | XComArg = "",
         separator: str | XComArg = ",",
         infer: Literal["types", "strings"] | XComArg = "types",

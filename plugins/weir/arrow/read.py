@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
+from weir.arrow.event_time import EventSpan, event_span
 from weir.controller.absent_files import not_asked, why_unread
 from weir.controller.locks import read_stream
 from weir.controller.missing import Missing, missing_between
@@ -15,6 +16,7 @@ from weir.controller.streams import schema_at
 from weir.controller.times import Moment, close_span, parse_span
 from weir.errors import Conflict, InvalidInput, check_choice
 from weir.installation.opened import Installation, shared_database
+from weir.kernel.matching import Matching
 from weir.kernel.schema import absent, in_file, to_read
 from weir.model.names import stream_name
 from weir.model.schema import CLOCK, SEQ, Field
@@ -34,6 +36,8 @@ def read_table(
     end: Cut | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
+    event_time_since: Moment | None = None,
+    event_time_until: Moment | None = None,
     columns: Sequence[str] | None = None,
     order: str = "segment",
     schema_version: int | None = None,
@@ -43,9 +47,11 @@ def read_table(
 
     `start` None is the head, `end` None is the tail. In their place, `since` and `until` take what
     was committed after one time and up to another (in UTC, unless they have another offset), as far
-    as it can still be read; the same times give the same events again. With `order` "segment" rows
-    are sorted by segment and offset, so the events of each routing key are in order; with "stream"
-    they are in the order in which they were written.
+    as it can still be read; the same times give the same events again. `event_time_since` and
+    `event_time_until`: only the events whose event time is at or after the one and before the
+    other, whenever they were committed; files that have none are not opened. With `order` "segment"
+    rows are sorted by segment and offset, so the events of each routing key are in order; with
+    "stream" they are in the order in which they were written.
 
     `schema_version`: of the columns; None for the newest. An older one has the columns and names
     that it had, and of each the widest type that it got since (semantics 5.5).
@@ -58,29 +64,60 @@ def read_table(
     check_choice("order", order, ORDERS)
     span = parse_span(since, until)
     span.check_alone(start, end)
-    name = stream_name(stream)
+    name, events = stream_name(stream), event_span(event_time_since, event_time_until)
+    check_newest(events, schema_version)
     close_span(app.database, [name], span)
 
-    def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
-        slices, fields = plan(connection, name, span.since or start, span.until or end)
+    def found(
+        connection: Connection,
+    ) -> tuple[list[FileSlice], list[Field], Missing | None, Matching | None]:
+        row, within, match = read_stream(connection, name), span, None
+        if events and start is None and end is None:
+            within = events.commits(connection, row, span)
+        slices, fields = plan(connection, name, within.since or start, within.until or end)
+        if events:
+            match = events.matching(row, fields)
+            slices = events.files(connection, row.stream_id, slices)
         if schema_version is not None:
-            stream_id = read_stream(connection, name).stream_id
-            fields = schema_at(connection, stream_id, schema_version)
+            fields = schema_at(connection, row.stream_id, schema_version)
         lacks = None
         if start is None and end is None:
-            lacks = missing_between(connection, name, *span, empty=not slices)
-        return slices, fields, lacks
+            lacks = missing_between(connection, name, *within, empty=not slices)
+        return slices, fields, lacks, match
 
-    slices, fields, lacks = app.database.snapshot(found)
+    slices, fields, lacks, match = app.database.snapshot(found)
     if lacks:
         lacks.warn()
     schema = to_read(fields)
     wanted = check_columns(stream, schema, columns)
-    whole = concatenated([read_rows(app.settings, s, schema, wanted) for s in slices],
+    whole = concatenated([matching_rows(app.settings, s, schema, wanted, match) for s in slices],
                          schema, wanted)  # fmt: skip
     if order == "stream":
         whole = whole.sort_by([("_clock", "ascending"), (SEQ, "ascending")])
     return whole.drop_columns([SEQ])
+
+
+def check_newest(events: EventSpan | None, schema_version: int | None) -> None:
+    """Check that event times are asked for with the newest columns, of which they are made. Raises
+    InvalidInput."""
+    if events and schema_version is not None:
+        raise InvalidInput(
+            "arguments_conflict",
+            f"schema_version is {schema_version}, and event times are made of the newest columns; "
+            "leave one of the two out.",
+        )
+
+
+def matching_rows(
+    settings: Settings, part: FileSlice, schema: pa.Schema, wanted: Sequence[str],
+    match: Matching | None,
+) -> pa.Table:  # fmt: skip
+    """Return the wanted rows of one file as `read_rows`, of which only those that match."""
+    if match is None:
+        return read_rows(settings, part, schema, wanted)
+    more = [name for name in match.columns if name not in wanted]
+    rows = read_rows(settings, part, schema, [*wanted, *more])
+    return rows.filter(match.rows(rows)).drop_columns(more)
 
 
 def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Rejected rows of an append, refused or quarantined where it is committed: rows in = events +
 rejected rows."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,12 +20,13 @@ from weir.kernel.stage import Layout
 from weir.kernel.text_options import TextOptions
 from weir.kernel.writer import TASK_BITS, write_batches
 from weir.model.names import shortened
-from weir.model.schema import SEQ
+from weir.model.schema import SEQ, widening
 from weir.warehouse.filesystem import filesystem
 
 # From the rank of a row: the file that it is of, and its number there, from 0. No file: the rows
 # come from a program, which is their source.
 Origin = Callable[[int], tuple[str, int]]
+_DECIMAL = re.compile(r"-?([0-9]+)\.([0-9]+)")
 _PLACES = (1 << TASK_BITS) - 1
 _ROWS = pa.schema(
     [
@@ -78,7 +80,7 @@ def _check(warehouse: str, staged: Staged, origin: Origin) -> None:
             if these.num_rows and reason not in first:
                 first[reason] = these.slice(0, 1).to_pylist()[0]
     examples = [
-        Example(reason, counts[reason], *_shown(example, origin))
+        Example(reason, counts[reason], *_shown(example, origin), _change(staged.attempt, example))
         for reason in counts
         if (example := first.get(reason))
     ]
@@ -96,6 +98,17 @@ def _shown(example: dict[str, object], origin: Origin) -> tuple[str, str]:
         why = text_guess.reason([text], TextOptions())
         found += f"{kind}{f' ({why})' if why else ''}; the row is "
     return where, found + str(example[ROW])[:200]
+
+
+def _change(attempt: Attempt, example: dict[str, object]) -> str:
+    """Say how the column of whole numbers gets a type that holds a decimal, if that is what does
+    not fit."""
+    found = _DECIMAL.fullmatch(str(example["text"]))
+    kind = next((o["type"] for o in attempt.fields or [] if o["name"] == example["column"]), None)
+    if found is None or not isinstance(kind, str) or kind != example["type"]:
+        return ""
+    digits, scale = len(found[1]) + len(found[2]), len(found[2])
+    return widening(str(attempt.stream), str(example["column"]), kind, f"decimal({digits},{scale})")
 
 
 def _parts(warehouse: str, staged: Staged) -> Iterator[pa.RecordBatch]:

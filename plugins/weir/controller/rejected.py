@@ -37,12 +37,14 @@ def refused(attempt: Attempt) -> list[str]:
 
 
 class Example(NamedTuple):
-    """Rows that are refused for one reason: how many, where the first one is, what it has."""
+    """Rows that are refused for one reason: how many, where the first one is, what it has, and by
+    which change of the stream it would fit."""
 
     reason: str
     number: int
     where: str
     found: str
+    change: str = ""
 
 
 def refusal(attempt: Attempt, refused: Sequence[Example]) -> BadRows:
@@ -56,9 +58,10 @@ def refusal(attempt: Attempt, refused: Sequence[Example]) -> BadRows:
         some = one.number if said else f"{one.number} of the rows"
         said.append(f"{some} {what}{whose} ({one.where}: {one.found})")
         settings[setting] = "quarantine"
+    changes = "".join(f", or {one.change}" for one in refused if one.change)
     quarantine = do("update_stream", stream=str(attempt.stream), **settings)
     return BadRows(
         "bad_rows",
-        f"{' and '.join(said)}, so nothing was appended; correct them, or to quarantine them "
-        f"{quarantine}.",
+        f"{' and '.join(said)}, so nothing was appended; correct them{changes}, or to quarantine "
+        f"them {quarantine}.",
     )

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -40,6 +40,7 @@ class Inputs:
     infer: str = "types"  # for csv files of a stream without columns; or "strings"
     prefix: str = ""  # of the recorded paths, for files below a root that is not the first
     folders: tuple[str, ...] = ()  # that were named, below the root
+    rename: tuple[tuple[str, str], ...] = ()  # columns: the file's name, the stream's name
     tags: tuple[tuple[str, str], ...] = ()  # path and ETag of those that are just written
 
     @property
@@ -55,8 +56,10 @@ class Inputs:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of sizes and modification times. Changed files are another input."""
+        """Return a hash of sizes, modification times, and what changes their meaning. Changed files
+        are another input, and so are files whose columns are called otherwise."""
         how = {**self.how.changed, **({} if self.infer == "types" else {"infer": self.infer})}
+        how |= {"rename": sorted(self.rename)} if self.rename else {}
         seen = [[f.bytes for f in self.files], self.modified, self.format, how]
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
@@ -93,12 +96,29 @@ def _check_effect(how: TextOptions, infer: str, format_: str) -> None:
             )
 
 
+def _check_rename(how: TextOptions, rename: Mapping[str, str]) -> None:
+    """Raise InvalidInput for new names of columns that have none, and for one name of two."""
+    if rename and not how.header:
+        raise InvalidInput(
+            "arguments_conflict",
+            f"{called('rename')} has no effect, because the files have no header line and their "
+            "columns are those of the stream, in order; leave it out.",
+        )
+    new = [name.lower() for name in rename.values()]
+    if twice := [name for name in rename.values() if new.count(name.lower()) > 1]:
+        raise InvalidInput(
+            "argument_invalid",
+            f"{called('rename')} calls two columns {twice[0]!r}; give each its own name.",
+        )
+
+
 def find_inputs(
     paths: Sequence[str],
     roots: Sequence[str],
     format_: str = AUTO,
     how: TextOptions | None = None,
     infer: str = "types",
+    rename: Mapping[str, str] | None = None,
 ) -> Inputs:
     """Return the files that the paths name, checked. A folder stands for all files in it, by name.
     A folder of folders whose names hold a column (`dt=2026-01-01`) stands for their files. The
@@ -139,6 +159,7 @@ def find_inputs(
     if format_ == AUTO:
         format_ = format_of([path for path, _, _ in found])
     _check_effect(how or TextOptions(), infer, format_)
+    _check_rename(how or TextOptions(), rename or {})
     if format_ == TABS:
         format_, how = "csv", replace(how or TextOptions(), separator="\t")
     return Inputs(
@@ -148,6 +169,7 @@ def find_inputs(
         how or TextOptions(),
         tuple(modified for _, _, modified in found),
         infer=infer,
+        rename=tuple((rename or {}).items()),
         prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
         folders=tuple(folders),
         tags=tags_of(root, [path for path, _, modified in found if _is_fresh(modified)]),

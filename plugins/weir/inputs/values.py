@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from weir.inputs.files import Inputs
 from weir.inputs.folder_columns import WithFolders, folder_columns
+from weir.inputs.renamed_columns import Renamed, as_files_call
 from weir.inputs.rows import Answer, P, Run, Values
 from weir.kernel.text_formats import check_format
 from weir.model.schema import Field
@@ -24,6 +25,8 @@ def values_of(
 
     Raises InvalidInput that names what can't be read, or not unchanged.
     """
+    rename = dict(inputs.rename)
+    known = as_files_call(known, rename) if rename else known
     for written in (inputs.how.date_format, inputs.how.timestamp_format):
         check_format(written)
     values: Values  # a command of two rows need not load the readers of other formats
@@ -40,7 +43,8 @@ def values_of(
 
         values = parquet_values(inputs, most)
     folders = folder_columns(inputs, values.fields, known, say)
-    return values if folders is None else WithFolders(values, folders)
+    values = values if folders is None else WithFolders(values, folders)
+    return Renamed.of(values, rename) if rename else values
 
 
 def here(function: Callable[[P], Answer], pieces: Sequence[P]) -> list[Answer]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.kernel.event_time import times_of
 from weir.kernel.key_texts import as_texts
 from weir.kernel.transforms import Computation, condition_over, fulfilled
 from weir.model.transforms import condition_of, value_of
@@ -63,6 +64,21 @@ def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _is_one(texts: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
     return pc.is_in(texts, value_set=pa.array(keys, pa.string()))
+
+
+def with_event_time(
+    stream: object, event_time: str, schema: pa.Schema, low: int, high: int
+) -> Matching:
+    """Return what matches rows of a stream with an event time from `low` on and before `high`, in
+    microseconds since 1970 UTC. Raises InvalidInput if it can't be computed of them."""
+    what = f"event time of stream {stream},"
+    computed = Computation.of(value_of(event_time, what), schema, what)
+    return Matching(computed.columns, functools.partial(_with_event_time, computed, low, high))
+
+
+def _with_event_time(computed: Computation, low: int, high: int, rows: pa.Table) -> Mask:
+    times = times_of(computed.over(rows).values)
+    return pc.fill_null(pc.and_(pc.greater_equal(times, low), pc.less(times, high)), False)
 
 
 def fulfilling(condition: str, schema: pa.Schema) -> Matching:

@@ -9,6 +9,7 @@ from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
 from weir.model.schema import (
+    GUESSED,
     Field,
     Kind,
     is_alike,
@@ -83,6 +84,9 @@ class ColumnChanges:
             changed: Field = {**one}
             if name in wide:
                 changed["type"] = _widened(stream, one, wide[name])
+                # A person chose this one, so `7` may be `7.00` in it from now on.
+                said = one.get("metadata") or {}
+                changed["metadata"] = {key: said[key] for key in said if key != GUESSED}
             if name in self.rename:
                 changed["name"], changed["stored"] = self.rename[name], stored_name(one)
                 if changed["name"] == changed["stored"]:  # it has its first name again
@@ -163,7 +167,9 @@ def followed(
         for name, what in changes.touched.items():
             if name.lower() not in used:
                 continue
-            same = setting == "event_time" or keeps_text(wide.get(name), types[name])
+            same = keeps_text(wide.get(name), types[name]) or (
+                setting == "event_time" and not _gets_decimal(wide.get(name), types[name])
+            )
             if name in changes.drop or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
                 if setting == "event_time":
@@ -248,8 +254,9 @@ def _widened(stream: str, one: Field, wanted: Kind) -> Kind:
             "change_impossible",
             f"column {one['name']!r} of stream {stream} is {show(kind)}, of which "
             f"{show(wanted)} does not hold every value exactly; a column can become a longer whole "
-            "number, a double of a float, a decimal with more digits, or a timestamp_ntz of a "
-            "date; for another type, add a column.",
+            "number, a decimal of a whole number (with at least 20 digits before the point for a "
+            "long, else 10), a double of a float, a decimal with more digits, or a timestamp_ntz "
+            "of a date; for another type, add a column.",
         )
     return wanted
 
@@ -274,6 +281,12 @@ def keeps_text(wide: Kind | None, narrow: Kind) -> bool:
         return True
     scales = [one.rpartition(",")[2] for one in (wide, narrow) if one.startswith("decimal(")]
     return wide == narrow or (len(scales) == 2 and scales[0] == scales[1])
+
+
+def _gets_decimal(wide: Kind | None, narrow: Kind) -> bool:
+    """Return whether a whole number becomes a decimal: files then have the time in another way."""
+    counts = [show(one).count("decimal(") for one in (wide or narrow, narrow)]
+    return counts[0] > counts[1]
 
 
 def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:

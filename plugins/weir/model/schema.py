@@ -75,6 +75,9 @@ _TYPES = frozenset(
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 # Types that hold all values of those before them.
 _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
+# The digits before the point of a decimal as which Spark reads files of whole numbers exactly. With
+# fewer its readers refuse, or make nulls of the values, even where all of them would fit.
+WHOLE = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 
 def new_field(name: str, kind: Kind) -> Field:
@@ -132,11 +135,12 @@ def merge(
         name = field["name"]
         if name in known:
             if not same_type(known[name]["type"], field["type"]):
+                kind = known[name]["type"]
+                wide = widening(stream, name, kind, field["type"])
                 raise InvalidInput(
                     "column_type_differs",
-                    f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} "
-                    f"in stream {stream}; cast it before appending, or widen the "
-                    "column.",
+                    f"column {name!r} is {show(field['type'])}, but {show(kind)} in stream "
+                    f"{stream}; cast it before appending{f', or {wide}' if wide else ''}.",
                 )
         elif name.lower() in by_lower:
             raise InvalidInput(
@@ -261,6 +265,16 @@ def wider(a: Kind, b: Kind) -> Kind | None:
     return with_parts(b, found) if found and len(found) == len(kinds) else None
 
 
+def widening(stream: str, column: str, kind: Kind, given: Kind) -> str:
+    """Say how a column gets a type that also holds the values of another one; nothing if there is
+    no such type, or only one within others."""
+    wide = wider(kind, given)
+    if not isinstance(wide, str) or wide == VOID:
+        return ""
+    name = column if column.isidentifier() else f"`{column.replace('`', '``')}`"
+    return f"widen the column: {do('update_stream', stream=stream, widen_columns=f'{name} {wide}')}"
+
+
 def is_alike(a: Kind, b: Kind) -> bool:
     """Return whether two types are lists, maps, or structs whose fields have the same names."""
     if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
@@ -270,7 +284,8 @@ def is_alike(a: Kind, b: Kind) -> bool:
 
 
 def _wider_decimal(a: str, b: str) -> str | None:
-    both = [_DECIMAL.fullmatch(a), _DECIMAL.fullmatch(b)]
+    as_decimals = [f"decimal({WHOLE[one]},0)" if one in WHOLE else one for one in (a, b)]
+    both = [_DECIMAL.fullmatch(one) for one in as_decimals]
     if None in both:
         return None
     digits = [(int(one[1]), int(one[2])) for one in both if one]

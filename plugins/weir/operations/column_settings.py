@@ -12,16 +12,16 @@ _RENAME = re.compile(r"\s*(.+?)\s*->\s*(.+?)\s*", re.DOTALL)
 _DEFAULT = re.compile(r"\s*([^=]+?)\s*=(?: )?(.*)", re.DOTALL)
 
 
-def renames(written: Sequence[str]) -> dict[str, str]:
-    """Return the new names by the old ones, of texts such as `gate -> exit`. Raises
-    InvalidInput."""
+def renames(written: Sequence[str], argument: str = "rename_columns") -> dict[str, str]:
+    """Return the new names by the old ones, of texts such as `gate -> exit`. `argument`: which has
+    them. Raises InvalidInput."""
     found: dict[str, str] = {}
     for one in written:
         match = _RENAME.fullmatch(one)
         if match is None or match[1] in found:
             raise InvalidInput(
                 "argument_invalid",
-                f"{called('rename_columns')} holds {one!r}; write each column once, as old -> new.",
+                f"{called(argument)} holds {one!r}; write each column once, as old -> new.",
             )
         found[match[1]] = match[2]
     return found

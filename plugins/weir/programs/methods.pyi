@@ -379,6 +379,7 @@ class Actions(Acting):
         files: list[str],
         *,
         format: Literal["auto", "parquet", "csv", "json"] = "auto",
+        rename: list[str] = ...,
         null_value: str = "",
         separator: str = ",",
         infer: Literal["types", "strings"] = "types",

@@ -91,12 +91,15 @@ class StreamStore(Actions):
         end: Cut | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
+        event_time_since: Moment | None = None,
+        event_time_until: Moment | None = None,
         columns: Sequence[str] | None = None,
         order: str = "segment",
         schema_version: int | None = None,
     ) -> pa.Table:
         return read_table(
-            self, stream, start=start, end=end, since=since, until=until, columns=columns,
+            self, stream, start=start, end=end, since=since, until=until,
+            event_time_since=event_time_since, event_time_until=event_time_until, columns=columns,
             order=order, schema_version=schema_version,
         )  # fmt: skip
 

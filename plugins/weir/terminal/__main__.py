@@ -91,6 +91,8 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--columns", help="these columns, separated by commas")
     one.add_argument("--since", help="what was committed after this time, in UTC")
     one.add_argument("--until", help="what was committed up to this time, in UTC")
+    one.add_argument("--event-time-since", help="what happened at or after this time, in UTC")
+    one.add_argument("--event-time-until", help="what happened before this time, in UTC")
     one.add_argument("--limit", help="how many events; 0: all (100; with --json all)")
     one = add("why", look.why)
     one.add_argument("stream")

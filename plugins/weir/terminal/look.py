@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, text
 
+from weir.arrow.event_time import event_span
 from weir.arrow.read import check_columns, read_rows, read_slice
 from weir.arrow.tail import tail_of
 from weir.controller.locks import read_stream
@@ -20,6 +21,7 @@ from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.history.lineage import lineage_of
+from weir.kernel.matching import Matching, fulfilling
 from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.values import rows_of
 from weir.model.clock import clock_time
@@ -145,9 +147,11 @@ def tail(terminal: Terminal, given: argparse.Namespace) -> int:
 
 
 def read(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Show the events of a stream from its head on, or those that fulfil a condition."""
+    """Show the events of a stream from its head on, those of a span of time, or those that fulfil a
+    condition."""
     most = _most(terminal, given.limit, SHOWN)
-    rows = _matching(terminal, given) if given.where else _all(terminal, given)
+    exact = given.where or given.event_time_since or given.event_time_until
+    rows = _matching(terminal, given) if exact else _all(terminal, given)
     shown = islice(rows, most) if most else rows
     if terminal.json:
         print_lines(shown)
@@ -240,19 +244,29 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(terminal: Terminal, given: argparse.Namespace) -> tuple[list[FileSlice], list[Field]]:
-    """Return the slices to read, of the whole stream or between two times, and the schema."""
+def _plan(
+    terminal: Terminal, given: argparse.Namespace
+) -> tuple[list[FileSlice], list[Field], Matching | None]:
+    """Return the slices to read, of the whole stream or between two times, the schema, and what
+    says which rows have the event times that are asked for."""
+    events = event_span(given.event_time_since, given.event_time_until)
     name, span = stream_name(given.stream), parse_span(given.since, given.until)
     close_span(terminal.database, [name], span)
 
-    def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
-        slices, fields = plan(connection, name, span.since, span.until)
-        lacks = missing_between(connection, name, *span, empty=not slices)
-        return slices, fields, lacks
+    def found(
+        connection: Connection,
+    ) -> tuple[list[FileSlice], list[Field], Missing | None, Matching | None]:
+        row = read_stream(connection, name)
+        within = events.commits(connection, row, span) if events else span
+        slices, fields = plan(connection, name, *within)
+        match = events.matching(row, fields) if events else None
+        slices = events.files(connection, row.stream_id, slices) if events else slices
+        lacks = missing_between(connection, name, *within, empty=not slices)
+        return slices, fields, lacks, match
 
-    slices, fields, lacks = terminal.database.snapshot(found)
+    slices, fields, lacks, match = terminal.database.snapshot(found)
     _say(terminal, lambda _: lacks)
-    return slices, fields
+    return slices, fields, match
 
 
 def _say(terminal: Terminal, question: Callable[[Connection], Missing | None]) -> None:
@@ -266,7 +280,7 @@ def _say(terminal: Terminal, question: Callable[[Connection], Missing | None]) -
 
 def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Yield events file by file."""
-    slices, fields = _plan(terminal, given)
+    slices, fields, _ = _plan(terminal, given)
     wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
     for whole in slices:
         for first in range(whole.first_row, whole.end_row, _BATCH):
@@ -275,16 +289,19 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, ob
 
 
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """Yield the events that fulfil a condition, file by file: first where they are, then they."""
-    from weir.kernel.matching import fulfilling  # which other commands do not load
-
-    slices, fields = _plan(terminal, given)
+    """Yield the events that have the event times asked for and fulfil the condition, file by file:
+    first where they are, then they."""
+    slices, fields, match = _plan(terminal, given)
     schema = to_read(fields)
     wanted = check_columns(given.stream, schema, _columns(given.columns))
-    match = fulfilling(given.where, schema)
+    matches = [match] if match else []
+    matches += [fulfilling(given.where, schema)] if given.where else []
+    columns = list(dict.fromkeys(name for one in matches for name in one.columns))
     for whole in slices:
-        rows = read_rows(terminal.settings, whole, schema, match.columns)
-        places = iter(rows["_offset"].filter(match.rows(rows)).to_pylist())
+        rows = read_rows(terminal.settings, whole, schema, columns)
+        for one in matches:
+            rows = rows.filter(one.rows(rows))
+        places = iter(rows["_offset"].to_pylist())
         while offsets := list(islice(places, _BATCH)):
             first, last = offsets[0] - whole.start_offset, offsets[-1] - whole.start_offset
             part = whole._replace(first_row=first, end_row=last + 1)

@@ -17,29 +17,15 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
+from weir.arrow.event_time import ranges_of
 from weir.controller.locks import read_stream
 from weir.controller.read_plan import FileSlice
 from weir.model.clock import EPOCH
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.plain_column import plain_column
 from weir.spark.reads.format_source import StreamSource
-
-# By clocks of files: the event times of their commits. Before the event time was set, these have
-# others. What is no event time to Weir, such as 9999-12-31, is in no bounds, so all must be some.
-_TIMES = text(
-    """SELECT t.low, t.high, t.known
-    FROM unnest(CAST(:firsts AS bigint[]), CAST(:lasts AS bigint[]))
-        WITH ORDINALITY AS w (first, last, n)
-    CROSS JOIN stream s
-    CROSS JOIN LATERAL (
-        SELECT min(c.min_event_time) AS low, max(c.max_event_time) AS high,
-            coalesce(bool_and(c.clock > s.event_time_since AND c.untimed = 0), false) AS known
-        FROM transaction c WHERE c.stream_name = s.stream_name AND c.state = 'committed'
-          AND clock_time(c.clock) BETWEEN clock_time(w.first) AND clock_time(w.last)) t
-    WHERE s.stream_id = :s ORDER BY w.n"""
-)
 
 
 def matching(
@@ -135,10 +121,8 @@ def _event_times(
     connection: Connection, stream_id: int, slices: Sequence[FileSlice]
 ) -> dict[tuple[int, int], tuple[int | None, int | None]]:
     """Return by first and last clock the least and the greatest event time of these commits."""
-    clocks = sorted({(s.first_clock, s.last_clock) for s in slices})
-    given = {"s": stream_id, "firsts": [c[0] for c in clocks], "lasts": [c[1] for c in clocks]}
-    rows = connection.execute(_TIMES, given).all()
+    # What is no event time to Weir, such as 9999-12-31, is in no bounds, so all must be some.
     return {
-        both: (row.low, row.high) if row.known else (None, None)
-        for both, row in zip(clocks, rows, strict=True)
+        both: (row.low, row.high) if row.known and not row.untimed else (None, None)
+        for both, row in ranges_of(connection, stream_id, slices).items()
     }

@@ -19,6 +19,7 @@ from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import Span, close_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated, TruncatedWarning
+from weir.model.schema import PLACES
 from weir.spark.base.connect import for_workers
 from weir.spark.reads.format_source import StreamSource
 from weir.spark.reads.tasks import chains_of
@@ -39,13 +40,13 @@ def closed(source: StreamSource) -> Span:
     return source.span
 
 
-def say_missing(connection: Connection, source: StreamSource, *, empty: bool) -> None:
-    """Warn how many events between the source's times were truncated. Raises Truncated if the
-    source is to fail at a gap after `since`."""
-    lacks = missing_between(connection, source.stream, *source.span, empty=empty)
+def say_missing(connection: Connection, source: StreamSource, span: Span, *, empty: bool) -> None:
+    """Warn how many events between two times were truncated. Raises Truncated if the source is to
+    fail at a gap after the first."""
+    lacks = missing_between(connection, source.stream, *span, empty=empty)
     if lacks is None:
         return
-    if source.span.since is not None and source.on_gap == "fail":
+    if span.since is not None and source.on_gap == "fail":
         raise truncated(
             lacks, "they were committed after `since`; set onGap to skip to read what is left"
         )
@@ -76,9 +77,16 @@ def slices_between(
     """Return what is to be read. `by_time`: no cut was given, so what the answer lacks is said."""
 
     def found(connection: Connection) -> list[FileSlice]:
-        slices, _ = plan(connection, source.stream, start, end, source.on_gap)
+        span, first, last = source.span, start, end
+        row = read_stream(connection, source.stream) if source.events else None
+        if source.events and row and by_time:
+            span = source.events.commits(connection, row, span)
+            first, last = span.since or start, span.until or end
+        slices, _ = plan(connection, source.stream, first, last, source.on_gap)
+        if source.events and row:
+            slices = source.events.files(connection, row.stream_id, slices)
         if by_time:
-            say_missing(connection, source, empty=not slices)
+            say_missing(connection, source, span, empty=not slices)
         elif source.on_gap == "skip" and isinstance(start, dict):
             _say_skipped(connection, source, start, end)
         return slices
@@ -101,10 +109,14 @@ class PartReader:
         self.source = source
         self._names = schema.fieldNames()
         self._fields = source.columns(schema)
+        self._match = source.match
+        known = {*self._names, *PLACES}
+        more = source.match.columns if source.match else ()
+        self._fields += [one for one in source.fields if one["name"] in {*more} - known]
         self._settings = for_workers(source.settings)
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in ("_names", "_fields", "_settings")}
+        return {name: getattr(self, name) for name in ("_names", "_fields", "_match", "_settings")}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a part."""
@@ -112,6 +124,7 @@ class PartReader:
         wanted = [field["name"] for field in self._fields]
         for part in partition.slices:
             rows = read_slice(self._settings, part, self._fields, wanted)
+            rows = rows.filter(self._match.rows(rows)) if self._match else rows
             yield from rows.select(self._names).to_batches()
 
 

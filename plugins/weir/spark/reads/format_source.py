@@ -9,8 +9,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection
 
+from weir.arrow.event_time import event_span
 from weir.arrow.read import unknown_column
-from weir.controller.locks import read_stream
+from weir.controller.locks import StreamRow, read_stream
 from weir.controller.streams import schema_by_id
 from weir.controller.times import parse_span
 from weir.database.connection import Database
@@ -24,7 +25,8 @@ from weir.spark.reads.format_options import Group, Limits, read_group
 
 T = TypeVar("T")
 # Options that a person gives; Spark and its callers add others.
-_OPTIONS = ("start", "end", "since", "until", "onGap", "readerGroup", "columns", "config", "stream",
+_OPTIONS = ("start", "end", "since", "until", "eventTimeSince", "eventTimeUntil", "onGap",
+            "readerGroup", "columns", "config", "stream",
             "maxEventsPerTrigger", "maxBytesPerTrigger", "maxFilesPerTrigger", "writerId",
             "batchId")  # fmt: skip
 
@@ -56,10 +58,11 @@ class StreamSource(DataSource):
         check_choice("onGap", self.on_gap, ON_GAP)
         self.span = parse_span(options.get("since"), options.get("until"))
         self.span.check_alone(options.get("start"), options.get("end"))
+        self.events = event_span(options.get("eventTimeSince"), options.get("eventTimeUntil"))
         path = options.get("path") or options.get("stream") or ""
         self.group: Group | None = None
         if "readerGroup" in options:
-            for name in ("start", "end", "since", "until", "onGap"):
+            for name in _OPTIONS[:7]:
                 if name in options:
                     raise InvalidInput(
                         "argument_invalid",
@@ -70,9 +73,12 @@ class StreamSource(DataSource):
             path = self.group.stream
         self.stream: StreamName = stream_name(path)
         # Once, as Spark sends this object on: a query keeps the columns that it began with.
-        self.fields: list[Field] = self.ask(
-            lambda c: schema_by_id(c, read_stream(c, self.stream).stream_id)
-        )
+        row, self.fields = self.ask(self._columns)
+        self.match = self.events.matching(row, self.fields) if self.events else None
+
+    def _columns(self, connection: Connection) -> tuple[StreamRow, list[Field]]:
+        row = read_stream(connection, self.stream)
+        return row, schema_by_id(connection, row.stream_id)
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out the settings, which have a password: this also goes to Spark's workers. And

@@ -81,7 +81,7 @@ class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def initialOffset(self) -> Cut:
         if self.source.span.since is not None:
             first = self._at(self.source.span.since)
-            self.source.ask(lambda c: say_missing(c, self.source, empty=False))
+            self.source.ask(lambda c: say_missing(c, self.source, self.source.span, empty=False))
             return first
         start = self.source.options.get("start", "head")
         if start in ("head", "tail"):

@@ -35,9 +35,11 @@ class WeirSource(StreamSource):
 
     Options: `start` and `end` are stream cuts in JSON, by default head and tail; for a streaming
     query, `start` may be `tail`. In their place, `since` and `until` are times; a streaming query
-    ends at `until`. `onGap` is `fail` (default), or `skip` to continue after events that were
-    truncated before they were read, also those after `since`; `weir.TruncatedWarning` then says how
-    many are missing, and says it of a batch without a start that is empty because of it.
+    ends at `until`. `eventTimeSince` and `eventTimeUntil` keep only the events whose event time is
+    at or after the one and before the other. `onGap` is `fail` (default), or `skip` to continue
+    after events that were truncated before they were read, also those after `since`;
+    `weir.TruncatedWarning` then says how many are missing, and says it of a batch without a start
+    that is empty because of it.
     `maxEventsPerTrigger`, `maxBytesPerTrigger` and `maxFilesPerTrigger` limit a micro-batch.
     `readerGroup` lets a streaming query read as the reader of a group, which holds retention back;
     the stream may then be left out. `columns` are the names of those to read, with commas between
