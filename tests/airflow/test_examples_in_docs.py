@@ -13,7 +13,7 @@ from weir.operations.form import parse
 from weir.operations.jobs import FORMS
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```python[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SHOWN = {
     "README.md": ["shop/sales", "shop/orders"],
     "docs/consumers.md": ["nyc/flights", "nyc/flights"],

@@ -59,7 +59,7 @@ def test_alerts_are_sent_by_mail_and_nothing_is_sent_without_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", recipe("Alert by mail"), re.DOTALL)
+    [code] = re.findall(r"```python[^\n]*\n(.*?)```", recipe("Alert by mail"), re.DOTALL)
     (tmp_path / "weir_alerts.py").write_text(code)
     bag = BundleDagBag(dag_folder=str(tmp_path), bundle_path=tmp_path, bundle_name="shown")
     assert bag.import_errors == {}
@@ -85,7 +85,7 @@ def test_alerts_are_sent_by_mail_and_nothing_is_sent_without_one(
 def test_the_pool_and_the_bundle_are_the_ones_that_weir_uses() -> None:
     said = recipe("Install into an Airflow that exists")
     assert f"airflow pools set {POOL} " in said
-    [bundles] = re.findall(r"```json\n(.*?)```", said, re.DOTALL)
+    [bundles] = re.findall(r"```json[^\n]*\n(.*?)```", said, re.DOTALL)
     for bundle in json.loads(bundles):
         made = import_string(bundle["classpath"])(name=bundle["name"], **bundle["kwargs"])
         assert made.name == bundle["name"]

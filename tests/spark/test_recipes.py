@@ -26,7 +26,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 Weir = Callable[..., Done]
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ORDERS = "order_id,customer,amount\n1,ann,10.0\n2,bob,3.0\n3,ann,7.5\n4,eve,1.25\n"
 
 
