@@ -7,7 +7,7 @@ import pytest
 from tests.documents.blocks import MARKS, PAGES, REASONS, SHOWN, TYPED, blocks
 from tests.rooms import REPOSITORY
 
-_LOOKS_TYPED = re.compile(r"^(\$ |weir |make |python |pip |airflow |SELECT |import |from \w+ im)", re.M)
+_LOOKS_TYPED = re.compile(r"^(\$ |(weir|make|python|pip|airflow|SELECT|import) )", re.M)
 
 
 @pytest.mark.parametrize("page", PAGES)

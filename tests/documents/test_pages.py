@@ -2,7 +2,6 @@
 statements and programs that need no Spark."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -11,9 +10,10 @@ import pytest
 
 import weir as library
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.documents.blocks import PAGES, blocks
 from tests.documents.reader import Reader
-from tests.documents.world import bring, settle
+from tests.documents.world import TABLE, bring, settle
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as weir
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -32,17 +32,20 @@ def test_a_page_does_what_it_says(
     postgres_server: EmbeddedPostgres,
     test_database: TestDatabase,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bring(tmp_path)
+    execute(test_database.owner_dsn, TABLE)
+    monkeypatch.setenv("WEIR_DATABASE_OWNER", test_database.owner_dsn)
     with library.open(settings=settings, source="test") as store:
-        settle(store)
+        settle(store, page)
         known: dict[str, object] = {
             "store": store, "database": store.database, "warehouse": settings.warehouse,
             "pa": pyarrow, "pc": pyarrow.compute, "stream_name": stream_name,
             "ScalingPolicy": ScalingPolicy,
         }  # fmt: skip
         superuser = postgres_server.dsn(test_database.name, "postgres")
-        reader = Reader(tmp_path, replace(test_database), weir, superuser, known)
+        reader = Reader(tmp_path, test_database, weir, superuser, known)
         for block in blocks(page):
             if block.runs and not block.mark:
                 reader.play(block)
