@@ -21,13 +21,13 @@ REASONS = {
     "the network": "packages that are fetched when it is typed",
     "minutes": "a target of make that is itself a test, or plays all of them",
     "a notebook": "it shows itself in a browser",
-    "a part": "a line out of a file of this repository",
+    "a part": "lines out of a larger program, of which the text says the rest",
 }
 # What follows the language on a block's line; nothing: tests/documents/test_pages.py plays it.
 MARKS = {
     "spark": "the same with a session of Spark, at release",
     "airflow": "a file of DAGs, which tests/airflow/test_examples_in_docs.py has Airflow read",
-    "played by": "a test by itself, which is named",
+    "by": "a test by itself, which is named",
     "not run:": "one of REASONS",
 }
 SHOWN = {"text"}  # a figure, or what the block above it prints

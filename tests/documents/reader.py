@@ -40,7 +40,7 @@ class Reader:
         self.home, self.test_database, self.weir = home, test_database, weir
         self.superuser, self.known = superuser, known
         asked = urlencode({**parse_dsn(test_database.dsn), "options": "-csearch_path=weir"})
-        self._places = {  # what pages write for what is elsewhere in each installation
+        self.places = {  # what pages write for what is elsewhere in each installation
             "/data/": f"{home}/",
             "host=db dbname=weir user=weir_owner": test_database.owner_dsn,
             "//reader@host/weir?options=-csearch_path%3Dweir": f"//?{asked}",
@@ -49,7 +49,7 @@ class Reader:
     def play(self, block: Block) -> None:
         """Type a block, and compare what it prints with what is shown."""
         text = block.text
-        for written, meant in self._places.items():
+        for written, meant in self.places.items():
             text = text.replace(written, meant)
         if name := _FILE.match(text):
             (self.home / name[1]).write_text(text)

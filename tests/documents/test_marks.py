@@ -23,8 +23,8 @@ def test_every_block_is_played_or_says_why_not(page: str) -> None:
         mark, _, rest = block.mark.partition(": ")
         if mark == "not run":
             assert rest in REASONS, f"{block}: {rest!r} is no reason"
-        elif block.mark.startswith("played by "):
-            test = REPOSITORY / block.mark.removeprefix("played by ")
+        elif block.mark.startswith("by "):
+            test = REPOSITORY / block.mark.removeprefix("by ")
             assert page.rsplit("/")[-1] in test.read_text(), f"{block}: {test} does not name it"
         else:
             assert block.mark in {"", *MARKS}, f"{block}: {block.mark!r} is no mark"

@@ -42,7 +42,7 @@ def test_a_page_does_what_it_says(
         known: dict[str, object] = {
             "store": store, "database": store.database, "warehouse": settings.warehouse,
             "pa": pyarrow, "pc": pyarrow.compute, "stream_name": stream_name,
-            "ScalingPolicy": ScalingPolicy,
+            "ScalingPolicy": ScalingPolicy, "DataFrame": object,
         }  # fmt: skip
         superuser = postgres_server.dsn(test_database.name, "postgres")
         reader = Reader(tmp_path, test_database, weir, superuser, known)
