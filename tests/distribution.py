@@ -31,6 +31,7 @@ TOGETHER = {
     "Chromium": ("tests/pages/",),
     "Spark": (
         "tests/spark/",
+        "tests/documents/test_with_spark.py",
         "tests/crash/test_adjunct_killed.py",
         "tests/crash/test_append_killed.py",
         "tests/crash/test_concurrent_appends.py",

@@ -138,7 +138,7 @@ def test_an_airflow_gets_all_dags_by_a_file_of_three_lines(
     version: str, wheel: Path, tmp_path: Path
 ) -> None:
     page = (REPOSITORY / "docs" / "recipes.md").read_text()
-    [code] = re.findall(r"```python\n# dags/weir_dags.py\n(.*?)```", page, re.DOTALL)
+    [code] = re.findall(r"```python[^\n]*\n# dags/weir_dags.py\n(.*?)```", page, re.DOTALL)
     assert len([line for line in code.splitlines() if line]) <= 3
     (tmp_path / "weir_dags.py").write_text(code)
     python = installed(wheel, tmp_path, "airflow", f"apache-airflow=={version}")

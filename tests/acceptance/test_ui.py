@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 STEP = re.compile(r"\*\*(weir_\w+)\*\*\s+\(((?:[^()`]|`[^`]*`)*)\)")
 FIELD = re.compile(r"\*([A-Z][^*]*)\*\s+`([^`]*)`")
-CODE = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^ *```python[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def section() -> str:

@@ -1,34 +1,30 @@
-"""The DAGs that README.md and docs/consumers.md show are ones that Airflow takes."""
+"""The DAGs that the pages show are ones that Airflow takes, with the assets of streams."""
 
-import re
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 
+from tests.documents.blocks import PAGES, blocks
 from weir.airflow import ProcessOperator, stream_asset
 from weir.operations.form import parse
 from weir.operations.jobs import FORMS
 
-ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-SHOWN = {
+MARK = "airflow"
+STREAMS = {  # whose appends start the DAGs of a page that have no other schedule
     "README.md": ["shop/sales", "shop/orders"],
     "docs/consumers.md": ["nyc/flights", "nyc/flights"],
 }
 
 
-def dags(page: str) -> list[str]:
-    """Its blocks with a DAG; one without imports has those of the block before."""
+def shown(page: str) -> list[str]:
+    """The blocks that are files of DAGs; one without imports has those of the block before."""
     imports = ""
     found = []
-    for _, block in BLOCK.findall((ROOT / page).read_text()):
-        code = textwrap.dedent(block)
-        if "with DAG(" in code:
-            if "import" not in code:
-                code = imports + code
+    for block in blocks(page):
+        if block.mark == MARK:
+            code = block.text if "import" in block.text else imports + block.text
             imports = "".join(line for line in code.splitlines(True) if "import" in line)
             found.append(code)
     return found
@@ -42,17 +38,31 @@ def arguments_of(task: Any) -> list[Any]:
     return [task.unmap({name: value}).arguments for value in values]
 
 
-@pytest.mark.parametrize("page", SHOWN)
-def test_the_dags_that_are_shown_are_read_and_their_arguments_taken(
+def dags_of(code: str, folder: Path) -> list[Any]:
+    """Have Airflow read a file."""
+    folder.mkdir()
+    (folder / "shown.py").write_text(code)
+    bag = BundleDagBag(dag_folder=str(folder), bundle_path=folder, bundle_name="shown")
+    assert (bag.import_errors, bag.captured_warnings) == ({}, {}), code
+    return list(bag.dags.values())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)])
+def test_every_file_of_dags_is_read(page: str, tmp_path: Path) -> None:
+    for number, code in enumerate(shown(page)):
+        found = dags_of(code, tmp_path / str(number))
+        if "DAG(" in code:
+            assert found, code
+        else:  # what belongs into a DAG, or makes some: as long as it is a program
+            exec(compile(code, page, "exec"), {})  # noqa: S102 - it is ours
+
+
+@pytest.mark.parametrize("page", STREAMS)
+def test_a_consumer_waits_for_its_stream_and_its_arguments_are_taken(
     page: str, tmp_path: Path
 ) -> None:
-    for stream, code in zip(SHOWN[page], dags(page), strict=True):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        folder.mkdir()
-        (folder / "shown.py").write_text(code)
-        bag = BundleDagBag(dag_folder=str(folder), bundle_path=folder, bundle_name="shown")
-        assert (bag.import_errors, bag.captured_warnings) == ({}, {})
-        [dag] = bag.dags.values()
+    for number, (stream, code) in enumerate(zip(STREAMS[page], shown(page), strict=True)):
+        [dag] = dags_of(code, tmp_path / str(number))
         assert stream_asset(stream).uri in str(dag.timetable.asset_condition)
         [task] = dag.tasks
         assert (task.operator_class if task.is_mapped else type(task)) is ProcessOperator

@@ -11,7 +11,7 @@ from tests.rooms import LIBRARY, REPOSITORY
 from weir.programs.store import StreamStore
 
 PAGES = [*sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "README.md"]
-_BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+_BLOCK = re.compile(r"^ *```python.*?\n(.*?)^```", re.M | re.S)
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:

@@ -71,22 +71,6 @@ def test_what_is_shown_of_it_has_no_password(tmp_path: Path) -> None:
     assert "s3cret" not in repr(store.settings)
 
 
-@pytest.mark.usefixtures("store")
-def test_the_readme_shows_what_it_does(
-    settings: Settings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page = (REPOSITORY / "README.md").read_text().split("\n## In a program\n")[1]
-    code, shown = page.split("```")[1].removeprefix("python\n"), page.split("```")[3]
-    config = tmp_path / "weir.toml"
-    config.write_text(f'database = "{settings.database}"\nwarehouse = "{settings.warehouse}"\n')
-    monkeypatch.setenv("WEIR_CONFIG", str(config))
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - it is ours
-    assert capsys.readouterr().out == shown.lstrip("\n")
-
-
 def test_rows_of_every_kind_are_appended_and_read(store: weir.StreamStore) -> None:
     polars = pytest.importorskip("polars")
     tags: Any = ("small",)  # in place of a list

@@ -17,7 +17,7 @@ from weir.model.names import stream_name
 PAGE = Path(__file__).parents[2] / "docs/consumers.md"
 README = Path(__file__).parents[2] / "README.md"
 FLAGS = re.MULTILINE | re.DOTALL
-BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```$", FLAGS)
+BLOCK = re.compile(r"^```(python|sql)[^\n]*\n(.*?)^```$", FLAGS)
 FLIGHTS = [("AA", 1, 90.0), ("AA", 2, 5.0), ("UA", 3, 61.0), ("UA", 4, None), ("DL", 5, 300.0)] * 8
 LATE = [(carrier, flight) for carrier, flight, delay in FLIGHTS if delay and delay > 60]
 
@@ -109,7 +109,7 @@ def test_the_function_of_the_readme_does_what_it_says(weir: Installation) -> Non
     readme = textwrap.dedent(
         next(
             code
-            for code in re.findall(r"^ *```python\n(.*?)^ *```$", README.read_text(), FLAGS)
+            for code in re.findall(r"^ *```python[^\n]*\n(.*?)^ *```$", README.read_text(), FLAGS)
             if "def totals(" in code
         )
     )

@@ -26,7 +26,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 Weir = Callable[..., Done]
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ORDERS = "order_id,customer,amount\n1,ann,10.0\n2,bob,3.0\n3,ann,7.5\n4,eve,1.25\n"
 
 
@@ -78,7 +78,7 @@ def output(database: Database, group: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.release
-def test_streams_are_replayed_backfilled_joined_read_and_erased(
+def test_streams_are_replayed_backfilled_joined_and_read(
     weir: Weir,
     shop: Path,
     database: Database,
@@ -123,14 +123,6 @@ def test_streams_are_replayed_backfilled_joined_read_and_erased(
     assert table == {1: 10.0, 2: 3.0, 3: 7.5, 4: 1.25, 5: 4.5}
     exec(compile(newest, str(PAGE), "exec"), known)  # noqa: S102
     assert dict(known["now"]) == table
-
-    type_in(weir, recipe("Delete one customer")[0])
-    assert {row["customer"] for row in weir("read", "shop/orders-kept", "--json").lines} == {
-        "bob", "eve", "zoe",
-    }  # fmt: skip
-    assert weir("streams", "shop/orders").status == 2
-    gone = shop / "warehouse" / "1"
-    assert not list(gone.rglob("*.parquet"))
 
 
 @pytest.mark.release

@@ -20,7 +20,7 @@ def totals(orders):
 def commands() -> list[str]:
     """Return what the section says to type."""
     text = beside("README.md").read_text().split("\n## In a terminal\n")[1].split("\n## ")[0]
-    [block] = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    [block] = re.findall(r"^```sh[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return str(block).splitlines()
 
 

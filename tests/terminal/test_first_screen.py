@@ -15,7 +15,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 def shown() -> list[tuple[str, str]]:
     """Return what is typed on the first screen, each with what is shown below it."""
-    block = re.search(r"^```\n(\$ .*?)^```$", (REPOSITORY / "README.md").read_text(), re.M | re.S)
+    page = (REPOSITORY / "README.md").read_text()
+    block = re.search(r"^```console.*?\n(\$ .*?)^```$", page, re.M | re.S)
     assert block
     return [
         (typed.replace("\\", "").replace("\n      ", " "), below)

@@ -136,7 +136,7 @@ def test_a_certificate_is_checked_by_ten_lines_without_weir(
     [row] = rows(store.database, "SELECT certificate FROM weir.certificates")
     [key] = rows(store.database, "SELECT public_key FROM weir.signing_keys")
     page = (Path(__file__).parents[3] / "docs/erasure.md").read_text()
-    [program] = re.findall(r"```python\n(# check\.py.*?)```", page, re.DOTALL)
+    [program] = re.findall(r"```python[^\n]*\n(# check\.py.*?)```", page, re.DOTALL)
     (tmp_path / "check.py").write_text(program)
 
     def check(certificate: dict[str, Any], public_key: str, who: str) -> tuple[int, str]:
