@@ -111,7 +111,9 @@ def test_a_calendar_says_which_hours_are_complete_and_which_have_nothing(
         store.create_stream("shop/orders", "key", event_time="at")
         noon = datetime.now().astimezone().replace(minute=0, second=0) - timedelta(days=3)
         for hour in (0, 2):
-            store.append("shop/orders", [{"key": "a", "at": noon + timedelta(hours=hour)}], writer_id="w")
+            store.append(
+                "shop/orders", [{"key": "a", "at": noon + timedelta(hours=hour)}], writer_id="w"
+            )
         store.append(
             "shop/orders", [{"key": "a", "at": noon + timedelta(hours=5)}],
             complete_until=noon + timedelta(hours=4), writer_id="w",
