@@ -66,7 +66,7 @@ END $$;
 -- Of a run, who ran it never changes, and of a request only the keys go that are to be forgotten. Old runs are pruned for all.
 REVOKE INSERT, UPDATE ON weir_internal.job_run FROM weir_jobs, weir_team;
 GRANT INSERT (dag_id, run_id, task_id, map_index, try_number, job, item, arguments, state, started_at, updated_at, progress,
-    report, error, retryable, begun, approved) ON weir_internal.job_run TO weir_jobs, weir_team;
+    report, error, retryable, begun, approved, started_by) ON weir_internal.job_run TO weir_jobs, weir_team;
 GRANT UPDATE (item, arguments, state, started_at, updated_at, progress, report, error, retryable, begun, approved)
 ON weir_internal.job_run TO weir_jobs, weir_team;
 REVOKE DELETE ON weir_internal.job_run FROM weir_team;

@@ -37,6 +37,7 @@ CREATE TABLE weir_internal.job_run (
     begun boolean NOT NULL DEFAULT true,
     login name NOT NULL DEFAULT current_user,
     approved jsonb,
+    started_by text,
     PRIMARY KEY (dag_id, run_id, task_id, map_index, try_number)
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
@@ -57,5 +58,6 @@ COMMENT ON COLUMN weir_internal.job_run.report IS 'What it did, as returned to A
 COMMENT ON COLUMN weir_internal.job_run.error IS 'Why it failed, in one sentence.';
 COMMENT ON COLUMN weir_internal.job_run.retryable IS 'Whether another try may succeed.';
 COMMENT ON COLUMN weir_internal.job_run.approved IS 'The facts of the loss that a person has approved, for the job that was submitted then.';
+COMMENT ON COLUMN weir_internal.job_run.started_by IS 'Who started it by hand: the user, the host and the command. Null for a task of Airflow.';
 COMMENT ON COLUMN weir_internal.job_run.begun IS 'Whether the job itself began: false if the task of Airflow failed before.';
 COMMENT ON COLUMN weir_internal.job_run.login IS 'The role that ran it, whose team sees it in any case.';

@@ -169,7 +169,7 @@ COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and
 CREATE OR REPLACE VIEW weir.job_runs AS
 SELECT j.dag_id, j.run_id, j.task_id, j.map_index, j.try_number, j.job, j.arguments, s.state, j.started_at,
        j.updated_at, CASE WHEN s.state IN ('succeeded', 'failed', 'killed') THEN j.updated_at END AS ended_at,
-       j.progress, j.report, j.error
+       j.progress, j.report, j.error, j.started_by
 FROM weir_internal.job_run j
 CROSS JOIN LATERAL (SELECT CASE
     WHEN j.state = 'running' AND j.updated_at < clock_timestamp() - interval '2 minutes' THEN 'killed'

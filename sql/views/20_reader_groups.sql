@@ -320,8 +320,8 @@ COMMENT ON COLUMN weir.checkpoint_blockers.lease_expired IS 'Whether the lease o
 
 CREATE OR REPLACE VIEW weir.subscribers AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
-       gs.released_cut AS released, gs.released_at, held.events AS held_events,
-       held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
+       gs.released_cut AS released, gs.released_at, CASE s.retention WHEN 'consumed' THEN held.events ELSE 0 END AS held_events,
+       CASE s.retention WHEN 'consumed' THEN held.bytes ELSE 0 END AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
        coalesce(t.at <= clock_timestamp(), false) AS timed_out,
        weir_internal.loses_after(gs.group_id, gs.stream_id) AS loses_after
 FROM weir_internal.reader_group_stream gs
@@ -333,7 +333,7 @@ WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.subscribers IS 'The subscribers of each stream: what each has not released, and until when retention waits for it.';
 COMMENT ON COLUMN weir.subscribers.released IS 'The events before this cut are released: retention may truncate them.';
 COMMENT ON COLUMN weir.subscribers.released_at IS 'When it last released events.';
-COMMENT ON COLUMN weir.subscribers.held_events IS 'Events from there (or from the head, if that is later) to the tail, or to the end of the group.';
+COMMENT ON COLUMN weir.subscribers.held_events IS 'Events from there (or from the head, if that is later) to the tail, or to the end of the group; 0 where retention is not consumed, and so waits for nobody.';
 COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
 COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When retention will stop waiting for it if its readers do nothing (if it releases manually: if nothing is released); null: never, or not while everything is read (or released).';

@@ -20,7 +20,7 @@ LEFT JOIN LATERAL (
     SELECT sum(held.bytes)::bigint AS held,
            sum(greatest(0, without.bytes - held_by_all.bytes))::bigint AS alone
     FROM weir_internal.reader_group_stream gs
-    JOIN weir_internal.stream s ON s.stream_id = gs.stream_id AND s.state <> 'deleted'
+    JOIN weir_internal.stream s ON s.stream_id = gs.stream_id AND s.state <> 'deleted' AND s.retention = 'consumed'
     CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.released_cut, s.head, gs.end_cut) held
     CROSS JOIN LATERAL (
         SELECT array_agg(DISTINCT weir_internal.join_cuts(s.stream_id, u.cut, s.head)) AS cuts,
@@ -42,7 +42,7 @@ COMMENT ON COLUMN weir.cost.events IS 'Their events.';
 COMMENT ON COLUMN weir.cost.seconds IS 'The seconds for which they were open, all together.';
 COMMENT ON COLUMN weir.cost.read_bytes IS 'The bytes of the files in their bounds, approximately, once for each batch.';
 COMMENT ON COLUMN weir.cost.written_bytes IS 'The bytes that they appended to streams. The sizes of tables and of Parquet outputs are not known.';
-COMMENT ON COLUMN weir.cost.kept_bytes IS 'The bytes that the group, if it is a subscriber, has not released. In each row of the group.';
+COMMENT ON COLUMN weir.cost.kept_bytes IS 'The bytes that the group, if it is a subscriber, has not released of streams whose retention is consumed. In each row of the group.';
 COMMENT ON COLUMN weir.cost.kept_alone_bytes IS 'The part of them that every other subscriber has released: what its streams need not keep, as far as subscribers go, once this group has read on.';
 
 -- The names are those of Prometheus: the unit last, _total for what never falls.

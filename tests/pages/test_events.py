@@ -18,7 +18,7 @@ from tests.world.streams import run
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
-from weir.pages import events
+from weir.pages import browse, events
 from weir.pages.app import Access, create_app
 from weir.settings import Settings
 
@@ -131,6 +131,28 @@ def test_every_type_is_shown_as_it_is(client: TestClient, settings: Settings) ->
     }  # fmt: skip
     types = {one["name"]: one["type"] for one in body["columns"]}
     assert types["decimal"] == "decimal(38,10)"
+
+
+def test_events_are_found_by_a_condition_on_columns(
+    client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(settings, [{"key": f"k{i % 2}", "n": i, "text": None if i % 3 else "x"} for i in range(9)])
+
+    def found(**given: str) -> list[str]:
+        body = client.get(EVENTS, params=given).json()
+        return [one["values"][1] for one in body["events"]]
+
+    assert found(condition="n >= 3 and text is not null") == ["6", "3"]
+    assert found(condition=" n >= 3 ", key="k1", limit="2") == ["7", "5"]
+    assert found(condition="text is null", before="") == ["8", "7", "5", "4", "2", "1"]
+    for wrong in ("n", "no_column = 1", "n >", "sleep(9) = 1"):
+        answer = client.get(EVENTS, params={"condition": wrong})
+        assert answer.status_code == 400, wrong
+    monkeypatch.setattr(browse, "LOOKED", 3)
+    put(settings, [{"key": "k", "n": i, "text": ""} for i in range(100, 104)])
+    body = client.get(EVENTS, params={"condition": "n < 0"}).json()
+    assert (body["events"], body["looked"]) == ([], 4)
+    assert body["next"] is not None
 
 
 def test_long_values_and_many_columns_are_cut_and_said(
@@ -247,6 +269,15 @@ def test_one_looks_through_events_and_finds_those_of_a_key(
     expect(page.locator("main")).to_contain_text("looked through, back to")
     expect(page.get_by_role("table", name="Events").locator("tbody tr")).to_have_count(7)
     look(page, "events-of-a-key")
+    page.get_by_label("Condition on columns").fill("n > 30 and text is null")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.get_by_role("table", name="Events").locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Condition on columns").fill("amount > 30")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("amount")
+    served.said[:] = [one for one in served.said if "400" not in one]
+    page.get_by_role("button", name="Newest").click()
+    expect(page.get_by_role("table", name="Events").locator("tbody tr")).to_have_count(25)
     assert page.locator("main i").count() == 0
     page.get_by_role("link", name="@").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Lineage of shop/orders, row")

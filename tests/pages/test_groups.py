@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.pages.conftest import pages
+from tests.pages.conftest import pages, told
 from tests.pages.test_streams import NOW, alert, lag
 from tests.world.groups import Group
-from tests.world.streams import Lane, rows, unique
+from tests.world.streams import Lane, rows, run, unique
 from weir.database.connection import Database
 from weir.pages.health import health_of_group
 from weir.reader_groups.batches.budget import Budget
@@ -32,7 +32,8 @@ def test_groups_come_in_pages_and_are_found_by_name(client: TestClient, database
 def test_a_group_says_who_reads_what_and_how_far_it_is(
     client: TestClient, database: Database
 ) -> None:
-    one, other = Lane.made(database), Lane.made(database, 1)
+    one = Lane.made(database, retention="consumed")
+    other = Lane.made(database, 1, retention="consumed")
     group = Group.made(one, other, subscriber=True)
     one.append({"0.0": 5, "1.0": 5})
     other.append({"0.0": 5})
@@ -107,3 +108,20 @@ def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
 def test_the_health_of_a_group_says_the_worst_first(given: Any, level: str, words: str) -> None:
     found = health_of_group(*given)
     assert (found.level, found.words) == (level, words)
+
+
+def test_a_stream_that_keeps_everything_is_held_by_nobody(
+    client: TestClient, database: Database
+) -> None:
+    lane = Lane.made(database)
+    group = Group.made(lane, subscriber=True)
+    lane.append({"0.0": 5})
+    found = told(client, f"groups/{group.name}")
+    assert (found["held"], found["facts"]["holds"]) == ([], False)
+    [cost] = told(client, f"groups/{group.name}/cost")["costs"]
+    assert (cost["kept_bytes"], cost["kept_alone_bytes"]) == (0, 0)
+    [why] = told(client, f"streams/{lane.name}/why")["reasons"]
+    assert why["why"] == "retention is keep, so the stream keeps everything"
+    run(database, "UPDATE stream SET retention = 'consumed'")
+    found = told(client, f"groups/{group.name}")
+    assert (found["held"][0]["held_events"], found["facts"]["holds"]) == (5, True)

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import TestDatabase
 from tests.world.groups import Group
-from tests.world.streams import Lane, rows
+from tests.world.streams import Lane, rows, run
 from weir.pages import metrics
 from weir.source_tree import REPOSITORY
 
@@ -63,6 +63,11 @@ def test_each_metric_is_described_and_in_the_documentation() -> None:
 def test_the_cost_of_a_group_is_what_it_read_and_what_only_it_makes_a_stream_keep(
     lane: Lane,
 ) -> None:
+    run(
+        lane.database,
+        "UPDATE stream SET retention = 'consumed' WHERE stream_name = :n",
+        n=str(lane.name),
+    )
     slow, other, gone = (Group.made(lane, subscriber=True) for _ in range(3))
     lane.append({"0.0": 5, "1.0": 5})
 

@@ -14,6 +14,8 @@ FILES, EVENTS = "/api/streams/shop/orders/files", "/api/streams/shop/orders/even
     [
         *((f"/api/streams/no/such{what}", "stream_not_found")
           for what in ("", "/files", "/why", "/compaction", "/map", "/events", "/keys")),
+        ("/api/nowhere", "address_not_found"),
+        ("/api/streams/orders", "address_not_found"),
         *((f"/api/groups/nobody{what}", "group_not_found") for what in ("", "/work", "/cost")),
         ("/api/stores/no/such", "adjunct_store_not_found"),
         ("/api/actions/launch", "action_not_found"),
@@ -60,3 +62,10 @@ def test_what_makes_no_sense_is_refused(client: TestClient, path: str, code: str
     answer = client.get(path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
     assert answer.json()["error"]["sentence"]
+
+
+def test_what_a_page_says_to_do_is_in_the_words_of_a_page(client: TestClient) -> None:
+    for what in ("events", "keys"):
+        said = client.get(f"/api/streams/no/such/{what}").json()["error"]["sentence"]
+        assert "weir.open" not in said
+        assert "weir_create_stream" in said

@@ -33,6 +33,7 @@ app = create_app(
         may_see_streams,
         may_see_runs,
         may_see_events,
+        logs="../dags",
         trigger=trigger,
         dags=seen_dags,
     )

@@ -99,10 +99,11 @@ def record_start(
     arguments: dict[str, object],
     state: str = "running",
     approved: dict[str, object] | None = None,
+    started_by: str | None = None,
 ) -> None:
     """Record that a job runs, or (`state`: submitted) will, with these arguments, and that earlier
     tries were killed that did not say how they ended. `approved`: the facts of the loss that a
-    person has approved, for a job that is submitted."""
+    person has approved, for a job that is submitted. `started_by`: who started it by hand."""
     if run.try_number > 1:
         sql.kill_earlier(connection, **run.this)
     sql.start(
@@ -113,6 +114,7 @@ def record_start(
         arguments=json.dumps(arguments),
         state=state,
         approved=None if approved is None else json.dumps(approved),
+        started_by=started_by,
     )
 
 

@@ -5,11 +5,13 @@ with which it failed.
 """
 
 import argparse
+import getpass
 import inspect
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -111,7 +113,10 @@ def perform(job: Job, action: Action[F, R], arguments: dict[str, object]) -> dic
     """
     parsed = parse(action.form, arguments)
     check_effects(parsed)
-    job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
+    hand = started_by() if job.run.dag_id == BY_HAND else None
+    job.database.transaction(
+        lambda c: record_start(c, job.run, job.name, arguments, started_by=hand)
+    )
     job.given, job.recorded = arguments, True
     if action.subject == UPKEEP:
         _check_sees_all(job.database)
@@ -156,6 +161,19 @@ def _check_sees_all(database: Database) -> None:
 def by_hand(job: str) -> RunId:
     """Return a new run id for a job that a person or a program starts."""
     return RunId(BY_HAND, f"{time.time():.6f}-{process_mark()}", job)
+
+
+def started_by() -> str:
+    """Return who runs this process: the user, the host and the command, without what it is given,
+    which may be secret, or a key that is to be erased."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container has no name for its number
+        user = f"user {os.getuid()}"
+    path, given = Path(sys.argv[0]), sys.argv[1:2]
+    terminal = path.name == "weir" or path.parts[-3:] == ("weir", "terminal", "__main__.py")
+    command = " ".join(["weir", *given]) if terminal else path.name or "python"
+    return f"{user} on {socket.gethostname()}: {command}"[:500]
 
 
 def failure_of(error: Exception | KeyboardInterrupt) -> tuple[str, bool]:

@@ -44,8 +44,8 @@ class Trigger(BaseModel):
 
 class Form(BaseModel):
     """An action with its form. `command`: what does the same in a terminal. `problem`: what is
-    wrong with what is given, in a sentence. `approved`: whether a run waits until a person approves
-    what it would lose."""
+    wrong with what is given, in a sentence; `incomplete`: only that something is still to be
+    filled in. `approved`: whether a run waits until a person approves what it would lose."""
 
     action: str
     about: str
@@ -54,6 +54,7 @@ class Form(BaseModel):
     fields: list[Field]
     command: str
     problem: str | None
+    incomplete: bool
     trigger: Trigger | None
 
 
@@ -109,13 +110,13 @@ def form_of(action: str, given: dict[str, object], trigger: Trigger | None) -> F
     found, form = ACTIONS[action], FORMS[action]
     shown = [_field(form, one) for one in fields(form)]
     filled = {one.name: one.value for one in shown if one.value is not None} | given
-    command, problem = "", None
+    command, problem, incomplete = "", None, False
     with speaking_to_one("form", FORMS, action):
         try:
             parsed = parse(form, filled)
             command = typed(action, _needed(form, parsed))
         except InvalidInput as error:
-            problem = error.sentence
+            problem, incomplete = error.sentence, error.code == "argument_missing"
     return Form(
         action=action,
         about=" ".join((form.__doc__ or "").split()),
@@ -124,6 +125,7 @@ def form_of(action: str, given: dict[str, object], trigger: Trigger | None) -> F
         fields=shown,
         command=command,
         problem=problem,
+        incomplete=incomplete,
         trigger=trigger,
     )
 

@@ -17,7 +17,9 @@ from weir.database.connection import Database
 from weir.database.refusals import sqlstate
 from weir.database.time_limit import CANCELLED, limit_statements
 from weir.errors import Conflict, DatabaseFailed, InvalidInput, NotFound, Unavailable, WeirError
+from weir.front_ends import speaking_to_one
 from weir.model.names import shortened
+from weir.operations.jobs import FORMS
 from weir.queries.pages import answering as sql
 from weir.settings import hasty
 
@@ -47,7 +49,8 @@ class Tagged(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 _check_texts(request)
-                response = await handle(request)
+                with speaking_to_one("form", FORMS, ""):
+                    response = await handle(request)
             except HTTPException as error:  # of who decides what one may see
                 code = "login_needed" if error.status_code == 401 else "not_allowed"
                 said = Refusal.Error(code=code, sentence=str(error.detail))

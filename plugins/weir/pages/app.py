@@ -24,6 +24,7 @@ from weir.pages import (
     stores,
     stream,
     streams,
+    tables,
 )
 from weir.pages.answering import Refusal
 from weir.pages.shells import STATIC, modules_of
@@ -43,6 +44,8 @@ PAGES = (
     "lineage",
     "stores",
     "store",
+    "tables",
+    "table",
 )
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -72,6 +75,7 @@ class Access:
     runs: Callable[..., object]  # of the DAG that the path names as `dag_id`; without, of some DAG
     events: Callable[..., object] = _nobody  # the events themselves, for those who may see streams
     dags: Callable[..., set[str] | None] = lambda: None  # whose runs a list has; None: all
+    logs: str | None = None  # where the logs of tasks are, as an address beside the pages
     # A dependency that returns where a run of the `action` in the path is asked for, if anywhere.
     trigger: Callable[..., actions.Trigger | None] = actions.nowhere
 
@@ -84,6 +88,7 @@ def create_app(access: Access) -> FastAPI:
         description="What is in an installation of Weir. Read only.",
     )  # fmt: skip
     app.state.settings_of = access.settings_of
+    app.state.logs = access.logs
     refusals: dict[int | str, dict[str, object]] = {
         status: {"model": Refusal} for status in (400, 404, 409, 503, "4XX")
     }
@@ -97,6 +102,7 @@ def create_app(access: Access) -> FastAPI:
         (retention.router, access.streams),
         (lineage.router, access.streams),
         (stores.router, access.streams),
+        (tables.router, access.streams),
         (newest_runs.router, _runs_of(access)),
         (runs.router, access.runs),
         (actions.router_of(access.trigger), access.streams),
@@ -138,14 +144,35 @@ def _serve_pages(app: FastAPI, names: Iterable[str]) -> None:
         app.add_api_route(f"/{name}", _shell(STATIC / f"{name}.html"), include_in_schema=False)
     app.add_api_route("/", lambda: RedirectResponse("streams"), include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=STATIC))
+    app.add_exception_handler(404, _nothing_there(_shell(STATIC / "missing.html", 404)))
 
 
-def _shell(path: Path) -> Callable[[], FileResponse]:
+def _nothing_there(
+    missing: Callable[[], FileResponse],
+) -> Callable[[Request, Exception], Response]:
+    def answer(request: Request, error: Exception) -> Response:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        if path.startswith("/assets/"):
+            return Response(status_code=404)
+        if path.startswith("/api/"):
+            said = Refusal.Error(
+                code="address_not_found",
+                sentence="there is nothing at this address; /weir/api/openapi.json has what there "
+                "is.",
+            )
+            return JSONResponse(Refusal(error=said).model_dump(), 404)
+        below = path.count("/") - 1  # the assets of a page lie beside it
+        return RedirectResponse("../" * below + "missing") if below else missing()
+
+    return answer
+
+
+def _shell(path: Path, status: int = 200) -> Callable[[], FileResponse]:
     links = ", ".join(f"<assets/js/{name}>; rel=modulepreload" for name in modules_of(path))
 
     # A parameter with a default would be one of the query, and name any file.
     def shell() -> FileResponse:
-        return FileResponse(path, headers={"Link": links})
+        return FileResponse(path, status, {"Link": links})
 
     return shell
 

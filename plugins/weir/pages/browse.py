@@ -16,7 +16,7 @@ from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import Conflict
-from weir.kernel.matching import Matching, routing_keys, with_routing_keys
+from weir.kernel.matching import Matching, fulfilling, routing_keys, with_routing_keys
 from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import StreamName, check_key
@@ -26,7 +26,8 @@ from weir.settings import Settings
 MOST_FILES = 200
 MOST_SECONDS = 6.0
 MOST_BYTES = 64 << 20  # of the events that are shown
-LOOKED = 100_000  # events, or little more, that are looked through for those of a key
+# Events, or little more, that are looked through for those of a key or a condition.
+LOOKED = 100_000
 
 
 class Place(NamedTuple):
@@ -51,21 +52,23 @@ class Seen(NamedTuple):
 
 def browse(
     database: Database, settings: Settings, name: StreamName, count: int, *,
-    before: Place | None = None, key: str | None = None, columns: Sequence[str] | None = None,
-    most: int = 1000, sample: bool = False,
+    before: Place | None = None, key: str | None = None, condition: str = "",
+    columns: Sequence[str] | None = None, most: int = 1000, sample: bool = False,
 ) -> Seen:  # fmt: skip
     """Return at most `count` events, the newest first, with `_segment`, `_offset` and `_clock`: of
-    the whole stream, or of a routing key. `columns`: which; None: the first `most`.
-    `sample`: fewer will do, if all were in too many files, or took too long.
+    the whole stream, of a routing key, or that fulfil a condition on columns, or both. `columns`:
+    which; None: the first `most`. `sample`: fewer will do, if all were in too many files, or took
+    too long.
 
-    Raises NotFound, InvalidInput for a key that no event has, and Conflict if this would take too
-    many files, too long or too much memory."""
+    Raises NotFound; InvalidInput for a key that no event has, or a condition that can't be
+    computed; and Conflict if this would take too many files, too long or too much memory."""
     begun = time.monotonic()
     if key is not None:
         check_key(key)
     passed = before.passed if before else 0
     need = count + passed + 1
-    asked = need if key is None else LOOKED
+    every = key is None and not condition
+    asked = need if every else LOOKED
 
     def plan(c: Connection) -> tuple[StreamRow, list[FileSlice], list[Field]]:
         row = read_stream(c, name)
@@ -75,9 +78,12 @@ def browse(
     row, slices, fields = database.snapshot(plan)
     schema = to_read(fields)
     wanted = list(schema.names[:most]) if columns is None else list(columns)
-    match = None
+    matches = list[Matching]()
+    if condition:
+        matches.append(fulfilling(condition, schema))
     if key is not None and slices:
-        match = with_routing_keys(routing_keys(name, row.configuration.routing_key, schema), [key])
+        computed = routing_keys(name, row.configuration.routing_key, schema)
+        matches.append(with_routing_keys(computed, [key]))
     exhausted = sum(s.rows for s in slices) < asked
     since = min((s.first_clock for s in slices), default=None)
     if key is not None:
@@ -93,12 +99,12 @@ def browse(
             since = part.first_clock
             break  # this file, and all after it in this order, end before the events found
         if files >= MOST_FILES or time.monotonic() - begun > MOST_SECONDS:
-            if (key is None and not sample) or part.first_clock == slices[0].first_clock:
+            if (every and not sample) or part.first_clock == slices[0].first_clock:
                 raise _too_much(name)
             stopped = since = part.first_clock
             break
         looked += part.rows
-        for piece in _pieces(settings, part, schema, match, need):
+        for piece in _pieces(settings, part, schema, matches, need):
             rows = read_rows(settings, piece, schema, wanted, piecewise=True)
             found.append(rows)
             order += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
@@ -120,13 +126,16 @@ def browse(
 
 
 def _pieces(
-    settings: Settings, part: FileSlice, schema: pa.Schema, match: Matching | None, need: int
+    settings: Settings, part: FileSlice, schema: pa.Schema, matches: Sequence[Matching], need: int
 ) -> list[FileSlice]:
     """Return the rows of a file to show, as slices: its last ones, or the last that match."""
-    if match is None:
+    if not matches:
         return [last_rows(part, need)]
-    found = read_rows(settings, part, schema, match.columns, piecewise=True)
-    at = [n - part.start_offset for n in found["_offset"].filter(match.rows(found)).to_pylist()]
+    columns = list(dict.fromkeys(name for one in matches for name in one.columns))
+    found = read_rows(settings, part, schema, columns, piecewise=True)
+    for one in matches:
+        found = found.filter(one.rows(found))
+    at = [n - part.start_offset for n in found["_offset"].to_pylist()]
     return [part._replace(first_row=i, end_row=i + 1) for i in at[-need:]]
 
 

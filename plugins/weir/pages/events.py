@@ -102,15 +102,19 @@ def list_events(
     before: Annotated[str, Query(max_length=40, description="`next` of the page before")] = "",
     at: Annotated[str, Query(max_length=40, description="a time: what was appended by then")] = "",
     key: Annotated[str | None, Query(description="a routing key")] = None,
+    condition: Annotated[
+        str, Query(max_length=2000, description="which events, by columns: amount > 10")
+    ] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 25,
 ) -> Events:
-    """Return the newest events. It reads the ends of a few Parquet files."""
+    """Return the newest events, or those of a key or a condition among the newest. It reads the
+    ends of a few Parquet files."""
     stream = stream_name(f"{scope}/{name}")
     settings = request.app.state.settings_of(conn_id)
     with one_of_few():
         seen = browse(
             asked, settings, stream, limit, before=_place(before, at), key=key,
-            most=MOST_COLUMNS,
+            condition=condition.strip(), most=MOST_COLUMNS,
         )  # fmt: skip
         lacks = None
         if not seen.table.num_rows and not before and not at:

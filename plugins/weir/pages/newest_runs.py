@@ -55,12 +55,14 @@ class Found(sql.Try):
 
 class NewestRuns(BaseModel):
     """A page of runs. `next`: what to give as `after` for those that follow. `jobs`: the actions
-    that there are. `looked_at`: how many runs the answer looked through at most."""
+    that there are. `looked_at`: how many runs the answer looked through at most. `logs`: as of a
+    run."""
 
     runs: list[Found]
     next: str | None
     jobs: list[str]
     looked_at: int
+    logs: str | None
 
 
 @router.get("/runs")
@@ -95,6 +97,7 @@ def list_runs(
             next=json.dumps([str(getattr(last, one)) for one in _FIRST]) if last else None,
             jobs=list(ACTIONS),
             looked_at=LOOKED_AT,
+            logs=request.app.state.logs,
         )
 
     return asked.snapshot(read)

@@ -10,6 +10,7 @@ from weir.errors import NotFound
 from weir.pages.answering import Asked, Tagged
 from weir.pages.files import MOST_FILES
 from weir.pages.streams import Facts, facts_of
+from weir.pages.tables import Name, list_tables
 from weir.queries.pages import files as files_sql
 from weir.queries.pages import stream as sql
 
@@ -44,6 +45,7 @@ class Stream(BaseModel):
     scaling: list[sql.ScaleDecision]
     documents: list[sql.Document]
     completeness: sql.Completeness | None
+    tables: list[Name]
 
 
 @router.get("/streams/{scope}/{name}")
@@ -54,7 +56,7 @@ def show_stream(asked: Asked, scope: str, name: str) -> Stream:
     def read(c: Connection) -> Stream:
         found = sql.settings(c, stream=stream)
         if found is None:
-            raise NotFound("stream_not_found", f"there is no stream {stream}.")
+            raise _not_there(c, stream)
         [facts] = facts_of(c, [stream], found.now)
         # Two statements, or Postgres may look at the small ones among very many files for nothing.
         files = files_sql.total(c, stream=stream, segment="", most=MOST_FILES + 1)
@@ -74,6 +76,16 @@ def show_stream(asked: Asked, scope: str, name: str) -> Stream:
             scaling=sql.scaling(c, stream=stream, most=NEWEST),
             documents=sql.documents(c, stream=stream, most=NEWEST),
             completeness=sql.completeness(c, stream=stream),
+            tables=list_tables().tables,
         )
 
     return asked.snapshot(read)
+
+
+def _not_there(connection: Connection, stream: str) -> NotFound:
+    grave = sql.grave(connection, stream=stream)
+    if grave is None:
+        return NotFound("stream_not_found", f"there is no stream {stream}.")
+    when = f" on {grave.deleted_at:%Y-%m-%d at %H:%M} UTC" if grave.deleted_at else ""
+    who = f" by {grave.deleted_by}" if grave.deleted_by else ""
+    return NotFound("stream_not_found", f"stream {stream} was deleted{when}{who}.")

@@ -196,7 +196,8 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
         ),
         "subscribers": terminal.rows(
             """SELECT reader_group, held_events, held_bytes, active_at, times_out_at, loses_after
-            FROM subscribers WHERE stream = :stream ORDER BY held_events DESC, reader_group""",
+            FROM subscribers WHERE stream = :stream AND held_events > 0
+            ORDER BY held_events DESC, reader_group""",
             stream=stream,
         ),
         "alerts": terminal.rows(

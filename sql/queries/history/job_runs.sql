@@ -18,11 +18,11 @@ WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
 
 -- name: start -> none
 -- Record that a job runs, or will.
--- null: :approved
+-- null: :approved, :started_by
 INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
-                        item, arguments, state, approved)
+                        item, arguments, state, approved, started_by)
 VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job, :item,
-        CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb))
+        CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb), :started_by)
 ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
     state = excluded.state, item = excluded.item, begun = true,
     started_at = clock_timestamp(), updated_at = clock_timestamp(),

@@ -11,11 +11,14 @@ SELECT (SELECT count(*) FROM found) AS total,
 
 -- name: numbers -> many
 -- Return groups in numbers.
--- row: A reader group in numbers.
+-- row: A reader group in numbers. `holds`: whether retention of one of its streams waits for it.
 -- null: release, time_out, checkpoint, checkpoint_at, max_ahead, max_outstanding
 SELECT reader_group, subscriber, release, time_out, created_at, moved_at AS active_at, readers,
     open_batches, checkpoint, checkpoint_at, at_end, aligned, max_ahead, max_outstanding, on_gap,
-    subject
+    subject, subscriber AND EXISTS (
+        SELECT FROM weir_internal.reader_group i JOIN weir_internal.reader_group_stream o USING (group_id)
+        JOIN weir_internal.stream s USING (stream_id)
+        WHERE i.name = reader_group AND s.retention = 'consumed' AND s.state <> 'deleted') AS holds
 FROM weir.reader_groups WHERE reader_group = ANY(:names)
 
 -- name: positions -> many Position
@@ -77,4 +80,4 @@ FROM weir.catch_up WHERE reader_group = :group
 -- row: What the subscriber makes a stream keep.
 -- null: released_at, times_out_at, loses_after
 SELECT stream, held_events, held_bytes, released_at, times_out_at, timed_out, loses_after
-FROM weir.subscribers WHERE reader_group = :group ORDER BY held_bytes DESC, stream
+FROM weir.subscribers WHERE reader_group = :group AND held_events > 0 ORDER BY held_bytes DESC, stream

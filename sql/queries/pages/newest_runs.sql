@@ -12,10 +12,10 @@ started_at DESC, dag_id DESC, run_id DESC, task_id DESC, map_index DESC, try_num
 -- Return those runs that are asked for, one more than `limit`, of the `most` that come first.
 -- The inner limit bounds what is looked at; the outer one ends the search where the page is full.
 -- row: A try of a task. `says`: its error, or the last line that it logged. `events`: what its report says.
--- null: ended_at, says, stream, reader_group, events, :dags
+-- null: ended_at, says, started_by, stream, reader_group, events, :dags
 -- type: :started_at = str
 SELECT dag_id, run_id, task_id, map_index, try_number, job, state, started_at, ended_at,
-    left(coalesce(error, progress), 500) AS says, left(stream, 200) AS stream,
+    left(coalesce(error, progress), 4000) AS says, left(started_by, 300) AS started_by, left(stream, 200) AS stream,
     left(reader_group, 200) AS reader_group,
     CASE WHEN events ~ '\A[0-9]{1,18}\Z' THEN events::bigint END AS events
 FROM (SELECT *, coalesce(report ->> 'stream', arguments ->> 'stream') AS stream,

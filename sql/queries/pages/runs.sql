@@ -3,11 +3,12 @@
 -- name: runs -> many JobRun
 -- Return the last try of each task of a run, or of one of them.
 -- row: What a task of Weir's did in its last try.
--- null: ended_at, progress, error, report
+-- null: ended_at, progress, error, report, started_by
 -- type: arguments = dict[str, Any]
 -- type: report = dict[str, Any]
 SELECT DISTINCT ON (task_id, map_index) dag_id, run_id, task_id, map_index, try_number, job, state,
-    started_at, updated_at, ended_at, progress, error, arguments, report
+    started_at, updated_at, ended_at, progress, error, arguments, report,
+    started_by
 FROM weir.job_runs
 WHERE dag_id = :dag_id AND run_id = :run_id AND (:task_id = '' OR task_id = :task_id)
   AND (:task_id = '' OR map_index = :map_index)

@@ -60,3 +60,9 @@ FROM weir.documents WHERE stream = :stream ORDER BY asked_at DESC LIMIT :most
 -- null: complete_until, newest_event_time, held_by
 SELECT event_time, complete_until, newest_event_time, late_events, held_by
 FROM weir.completeness WHERE stream = :stream
+
+-- name: grave -> maybe
+-- Return when a stream of this name was deleted last, and by whom.
+-- null: deleted_at, deleted_by
+SELECT deleted_at, deleted_by FROM weir.deleted_streams WHERE stream = :stream
+ORDER BY stream_id DESC LIMIT 1

@@ -38,9 +38,9 @@ def kill_earlier(
 
 START = text(
     """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
-                        item, arguments, state, approved)
+                        item, arguments, state, approved, started_by)
 VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job, :item,
-        CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb))
+        CAST(:arguments AS jsonb), :state, CAST(:approved AS jsonb), :started_by)
 ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
     state = excluded.state, item = excluded.item, begun = true,
     started_at = clock_timestamp(), updated_at = clock_timestamp(),
@@ -61,6 +61,7 @@ def start(
     arguments: str,
     state: str,
     approved: str | None,
+    started_by: str | None,
 ) -> None:
     """Record that a job runs, or will."""
     result = connection.execute(
@@ -76,6 +77,7 @@ def start(
             "arguments": arguments,
             "state": state,
             "approved": approved,
+            "started_by": started_by,
         },
     )
     result.close()

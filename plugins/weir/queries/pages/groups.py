@@ -33,13 +33,16 @@ def found(connection: Connection, *, search: str, after: str, limit: int) -> Fou
 NUMBERS = text(
     """SELECT reader_group, subscriber, release, time_out, created_at, moved_at AS active_at, readers,
     open_batches, checkpoint, checkpoint_at, at_end, aligned, max_ahead, max_outstanding, on_gap,
-    subject
+    subject, subscriber AND EXISTS (
+        SELECT FROM weir_internal.reader_group i JOIN weir_internal.reader_group_stream o USING (group_id)
+        JOIN weir_internal.stream s USING (stream_id)
+        WHERE i.name = reader_group AND s.retention = 'consumed' AND s.state <> 'deleted') AS holds
 FROM weir.reader_groups WHERE reader_group = ANY(:names)"""
 )
 
 
 class Numbers(BaseModel):
-    """A reader group in numbers."""
+    """A reader group in numbers. `holds`: whether retention of one of its streams waits for it."""
 
     reader_group: str
     subscriber: bool
@@ -57,6 +60,7 @@ class Numbers(BaseModel):
     max_outstanding: int | None
     on_gap: str
     subject: str
+    holds: bool
 
 
 def numbers(connection: Connection, *, names: Sequence[str]) -> list[Numbers]:
@@ -227,7 +231,7 @@ def catch_up(connection: Connection, *, group: str) -> CatchUp | None:
 
 HELD = text(
     """SELECT stream, held_events, held_bytes, released_at, times_out_at, timed_out, loses_after
-FROM weir.subscribers WHERE reader_group = :group ORDER BY held_bytes DESC, stream"""
+FROM weir.subscribers WHERE reader_group = :group AND held_events > 0 ORDER BY held_bytes DESC, stream"""
 )
 
 

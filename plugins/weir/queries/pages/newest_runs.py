@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 FOUND = text(
     """SELECT dag_id, run_id, task_id, map_index, try_number, job, state, started_at, ended_at,
-    left(coalesce(error, progress), 500) AS says, left(stream, 200) AS stream,
+    left(coalesce(error, progress), 4000) AS says, left(started_by, 300) AS started_by, left(stream, 200) AS stream,
     left(reader_group, 200) AS reader_group,
     CASE WHEN events ~ '\\A[0-9]{1,18}\\Z' THEN events::bigint END AS events
 FROM (SELECT *, coalesce(report ->> 'stream', arguments ->> 'stream') AS stream,
@@ -38,6 +38,7 @@ class Try(BaseModel):
     started_at: datetime
     ended_at: datetime | None
     says: str | None
+    started_by: str | None
     stream: str | None
     reader_group: str | None
     events: int | None

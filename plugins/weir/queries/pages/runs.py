@@ -8,7 +8,8 @@ from sqlalchemy import Connection, text
 
 RUNS = text(
     """SELECT DISTINCT ON (task_id, map_index) dag_id, run_id, task_id, map_index, try_number, job, state,
-    started_at, updated_at, ended_at, progress, error, arguments, report
+    started_at, updated_at, ended_at, progress, error, arguments, report,
+    started_by
 FROM weir.job_runs
 WHERE dag_id = :dag_id AND run_id = :run_id AND (:task_id = '' OR task_id = :task_id)
   AND (:task_id = '' OR map_index = :map_index)
@@ -33,6 +34,7 @@ class JobRun(BaseModel):
     error: str | None
     arguments: dict[str, Any]
     report: dict[str, Any] | None
+    started_by: str | None
 
 
 def runs(

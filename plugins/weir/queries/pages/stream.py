@@ -204,3 +204,23 @@ def completeness(connection: Connection, *, stream: str) -> Completeness | None:
     result = connection.execute(COMPLETENESS, {"stream": stream})
     row = result.one_or_none()
     return None if row is None else Completeness(**row._mapping)
+
+
+GRAVE = text(
+    """SELECT deleted_at, deleted_by FROM weir.deleted_streams WHERE stream = :stream
+ORDER BY stream_id DESC LIMIT 1"""
+)
+
+
+class Grave(BaseModel):
+    """A row of `grave`."""
+
+    deleted_at: datetime | None
+    deleted_by: str | None
+
+
+def grave(connection: Connection, *, stream: str) -> Grave | None:
+    """Return when a stream of this name was deleted last, and by whom."""
+    result = connection.execute(GRAVE, {"stream": stream})
+    row = result.one_or_none()
+    return None if row is None else Grave(**row._mapping)

@@ -1,6 +1,7 @@
 // The form of an action, filled in: what is wrong with it, the command that does the same, and a button that asks
 // Airflow for a run. Airflow decides who may have one.
 
+import { lacking } from "./about.js";
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
 import { address, ask, given as asked } from "./rest.js";
@@ -13,7 +14,7 @@ let inputs = null; // once the fields are there: { name: { field, read } }
 let shown = null; // the newest answer
 let following = 0;
 
-const here = page({ here: "", title: titled(action.replaceAll("_", " ") || "act"), asks: () => [`actions/${encodeURIComponent(action)}`, { given: JSON.stringify(filled()) }], draw, tools: form });
+const here = page({ here: "", title: titled(action.replaceAll("_", " ") || "act"), asks: () => [`actions/${encodeURIComponent(action)}`, { given: JSON.stringify(filled()) }], draw, tools: form, lacks: action ? null : lacking("action", ["streams", "All streams"], "") });
 
 function titled(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -42,7 +43,11 @@ function soon() {
 function filled() {
   if (!inputs) return first;
   const all = Object.values(inputs).map(({ field, read }) => [field, read()]);
-  return Object.fromEntries(all.filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(field.value) && !(field.value === null && value === "")).map(([field, value]) => [field.name, value]));
+  return Object.fromEntries(all.filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(field.value) && !(field.value === null && isEmpty(value))).map(([field, value]) => [field.name, value]));
+}
+
+function isEmpty(value) {
+  return value === null || value === "" || (Array.isArray(value) && !value.length);
 }
 
 function draw(data) {
@@ -50,7 +55,8 @@ function draw(data) {
   if (!inputs) build(data);
   const may = data.trigger?.address;
   return [
-    data.problem && el("div", { class: "error", role: "alert" }, el("p", {}, data.problem)),
+    data.problem && (data.incomplete ? el("p", { class: "muted" }, `Still to be filled in: ${unfilled()}.`)
+      : el("div", { class: "error", role: "alert" }, el("p", {}, data.problem))),
     data.irreversible && !inputs.dry_run?.read() && el("p", { class: "warning" }, "This can't be undone."),
     data.trigger && el("p", { class: "buttons" },
       may && el("button", { class: "main", type: "button", disabled: Boolean(data.problem), "data-key": "start", click: start }, `Trigger ${data.trigger.dag_id}`),
@@ -59,6 +65,11 @@ function draw(data) {
     outcome,
     data.command && el("section", {}, el("h2", {}, data.trigger ? "The same in a terminal" : "In a terminal"), command(data.command)),
   ];
+}
+
+// The fields that are required, and are empty.
+function unfilled() {
+  return Object.values(inputs).filter(({ field, read }) => field.required && isEmpty(read())).map(({ field }) => field.title).join(", ");
 }
 
 function command(text) {

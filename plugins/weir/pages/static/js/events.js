@@ -1,6 +1,7 @@
 // The events of a stream: the newest first, up to a time, or of a routing key; its hot keys; and rejected rows, with how
 // to put them back.
 
+import { ofStream } from "./about.js";
 import { act, bar } from "./acts.js";
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
@@ -11,26 +12,27 @@ import { number, some, time } from "./words.js";
 const name = given.get("name") ?? "";
 const path = `streams/${name.split("/").map(encodeURIComponent).join("/")}`;
 const rejected = name.endsWith(".rejected") ? name.slice(0, -".rejected".length) : "";
-const wanted = { at: given.get("at") ?? "", key: given.get("key") ?? "", before: given.get("before") ?? "" };
+const wanted = { at: given.get("at") ?? "", key: given.get("key") ?? "", condition: given.get("condition") ?? "", before: given.get("before") ?? "" };
 const passed = []; // where the pages before this one begin
 
 const at = el("input", { type: "text", "aria-label": "Up to this time (UTC)", placeholder: "Up to this time (UTC): 2026-11-27 09:00", value: wanted.at, maxlength: 40, spellcheck: "false" });
 const key = el("input", { type: "search", "aria-label": "Routing key (/)", placeholder: "Of this routing key", value: wanted.key, maxlength: 2000, spellcheck: "false", autocomplete: "off" });
+const condition = el("input", { type: "text", "aria-label": "Condition on columns", placeholder: "Condition: amount > 10 and customer = 'C1'", value: wanted.condition, maxlength: 2000, spellcheck: "false", autocomplete: "off" });
 const hot = el("div", { role: "status" });
 const tools = el("div", {},
   el("p", {}, el("a", { href: address("stream", { name: rejected || name }) }, `To the stream ${rejected || name}`)),
   rejected && mending(),
-  el("form", { class: "tools", role: "search", submit: (event) => { event.preventDefault(); look(); } }, at, rejected ? null : key,
+  el("form", { class: "tools", role: "search", submit: (event) => { event.preventDefault(); look(); } }, at, rejected ? null : key, condition,
     el("button", { type: "submit" }, "Look"),
-    el("button", { type: "button", click: () => { at.value = key.value = ""; look(); } }, "Newest"),
+    el("button", { type: "button", click: () => { at.value = key.value = condition.value = ""; look(); } }, "Newest"),
     !rejected && el("button", { type: "button", click: () => keys() }, "Hot keys")),
   hot);
 
-const shown = page({ here: "streams", title: rejected ? `Rejected rows of ${rejected}` : `Events of ${name}`, asks: () => [`${path}/events`, wanted], draw, tools, once: true });
+const shown = page({ here: "streams", title: rejected ? `Rejected rows of ${rejected}` : name ? `Events of ${name}` : "Events", asks: () => [`${path}/events`, wanted], draw, tools, once: true, lacks: ofStream(name) });
 
 function look(changed = {}) {
   passed.length = 0;
-  change({ at: at.value.trim(), key: key.value, before: "", ...changed });
+  change({ at: at.value.trim(), key: key.value, condition: condition.value.trim(), before: "", ...changed });
 }
 
 function change(changed) {
@@ -40,9 +42,13 @@ function change(changed) {
   scrollTo(0, 0);
 }
 
+function searching() {
+  return Boolean(wanted.key || wanted.condition);
+}
+
 function draw(data, now) {
   const { columns, events, hidden, next, missing, looked, since } = data;
-  const older = next && el("button", { type: "button", click: () => { passed.push(wanted.before); change({ before: next }); } }, wanted.key ? "Look further back" : "Older");
+  const older = next && el("button", { type: "button", click: () => { passed.push(wanted.before); change({ before: next }); } }, searching() ? "Look further back" : "Older");
   const newer = passed.length > 0 && el("button", { type: "button", click: () => change({ before: passed.pop() }) }, "Newer");
   const where = [
     { title: "Committed", cell: (one) => [moment(one.committed_at, now), el("small", {}, lineage(one))] },
@@ -55,7 +61,7 @@ function draw(data, now) {
     }))], events, { caption: "Events", none: none(data) }),
     hidden.length > 0 && el("p", { class: "muted" }, `Not shown: ${some(hidden.length, "column")} (${hidden.slice(0, 20).join(", ")}${hidden.length > 20 ? " …" : ""}).`),
     el("div", { class: "pages" },
-      el("span", { class: "muted" }, wanted.key ? `${some(looked, "event")} looked through, back to ${time(since)} UTC.` : "The newest first. Long values are cut."), newer, older),
+      el("span", { class: "muted" }, searching() ? `${some(looked, "event")} looked through, back to ${time(since)} UTC.` : "The newest first. Long values are cut."), newer, older),
   ];
 }
 
@@ -67,7 +73,7 @@ function lineage({ segment, offset }) {
 const numeric = /^(byte|short|integer|long|float|double|decimal.*)$/;
 
 function none({ next }) {
-  if (wanted.key) return next ? "Among the events that were looked through there is none of this key; look further back." : "There is no event of this key.";
+  if (searching()) return next ? "Among the events that were looked through there is none like this; look further back." : wanted.key && !wanted.condition ? "There is no event of this key." : "There is no event like this.";
   if (wanted.at) return "Nothing that is still there was appended by then.";
   return rejected ? "No row was rejected." : "There are no events yet.";
 }

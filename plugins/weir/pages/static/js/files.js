@@ -1,5 +1,6 @@
 // The files of a stream, what compaction would do with them, and why any of them is still there.
 
+import { ofStream } from "./about.js";
 import { bar } from "./acts.js";
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
@@ -21,7 +22,7 @@ const questions = el("div", {},
     el("button", { type: "button", click: () => tell(compacted, "compaction", compaction) }, "What would compaction do?")),
   kept, compacted);
 
-const shown = page({ here: "streams", title: `Files of ${name}`, asks: () => [`${path}/files`, wanted], draw, tools: questions, once: true });
+const shown = page({ here: "streams", title: name ? `Files of ${name}` : "Files", asks: () => [`${path}/files`, wanted], draw, tools: questions, once: true, lacks: ofStream(name) });
 
 // Ask something that takes a while only when somebody wants to know it.
 async function tell(place, what, words, query = {}) {

@@ -1,5 +1,6 @@
 // One reader group.
 
+import { lacking } from "./about.js";
 import { act, bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
@@ -12,7 +13,7 @@ const name = given.get("name") ?? "";
 const path = `groups/${encodeURIComponent(name)}`;
 const done = work(path); // stays when the page is drawn again
 
-page({ here: "groups", title: name || "Reader group", asks: () => [path, {}], draw });
+page({ here: "groups", title: name || "Reader group", asks: () => [path, {}], draw, lacks: name ? null : lacking("reader group", ["groups", "All reader groups"], name) });
 
 function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting, checkpoints, held }, now) {
   const unread = of.streams.reduce((all, one) => all + one.unread_events, 0);
@@ -36,7 +37,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
       ["Readers", number(of.readers), of.open_batches ? some(of.open_batches, "open batch", "open batches") : "none is reading"],
       ["Last active", moment(of.active_at, now), `created ${time(of.created_at)}`],
       ["Checkpoint", of.checkpoint ?? "none", of.checkpoint_at && moment(of.checkpoint_at, now)],
-      ["Holds back", of.subscriber ? "what it has not released" : "nothing", of.subscriber ? `releases: ${of.release}` : "it is no subscriber"],
+      ["Holds back", of.holds ? "what it has not released" : "nothing", of.holds ? `releases: ${of.release}` : of.subscriber ? "its streams wait for nobody: their retention is not consumed" : "it is no subscriber"],
       (of.aligned || of.max_ahead) && ["Order", of.aligned ? "aligned" : `at most ${span(seconds(of.max_ahead))} ahead`],
       of.subject && ["Subject", of.subject, "the column by which copies are found in what it wrote"],
     ]),

@@ -23,7 +23,7 @@ function draw({ groups }, now) {
     { title: "Reads", cell: (one) => streams(one.streams) },
     { title: "Unread", number: true, cell: (one) => unread(one.streams) },
     { title: "Readers", number: true, cell: (one) => [number(one.readers), one.open_batches > 0 && el("small", {}, `${number(one.open_batches)} reading`)] },
-    { title: "Holds back", cell: (one) => (one.subscriber ? `until it releases (${one.release ?? "automatic"})` : el("span", { class: "muted" }, "nothing")) },
+    { title: "Holds back", cell: (one) => (one.holds ? `until it releases (${one.release ?? "automatic"})` : el("span", { class: "muted" }, "nothing")) },
     { title: "Active", cell: (one) => moment(one.active_at, now) },
   ];
   return table(columns, groups, { caption: "Reader groups" });

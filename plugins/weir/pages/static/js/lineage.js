@@ -1,5 +1,6 @@
 // What something was made of, and what was made of it: a graph in layers, and the same as a table.
 
+import { lacking } from "./about.js";
 import { el, svg } from "./dom.js";
 import { page } from "./page.js";
 import { runLink, section, table } from "./parts.js";
@@ -9,6 +10,7 @@ import { number, short, some } from "./words.js";
 const KINDS = { stream: "stream", group: "reader group", store: "adjunct store", table: "table", parquet: "Parquet files", file: "files", writer: "who appends" };
 const WIDTH = 182, HEIGHT = 44, ACROSS = 56, DOWN = 18, LETTERS = 23;
 const wanted = Object.fromEntries(["stream", "group", "store", "run", "segment", "offset", "depth"].map((name) => [name, given.get(name) ?? ""]));
+const of = wanted.stream || wanted.group || wanted.store || wanted.run;
 const row = wanted.segment && wanted.offset ? `, row ${wanted.offset} of segment ${wanted.segment}` : "";
 
 const depth = el("select", { "aria-label": "How far", change: () => change() },
@@ -18,10 +20,11 @@ depth.value = wanted.depth || "4";
 let left = null; // how far the graph was moved
 const shown = page({
   here: "",
-  title: `Lineage of ${wanted.stream || wanted.group || wanted.store || wanted.run || "nothing"}${row}`,
+  title: of ? `Lineage of ${of}${row}` : "Lineage",
   asks: () => ["lineage", wanted],
   draw,
   tools: el("div", { class: "tools" }, depth),
+  lacks: of ? null : lacking("thing", ["streams", "All streams"], ""),
 });
 
 function change() {

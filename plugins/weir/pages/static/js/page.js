@@ -5,14 +5,15 @@ import { address, ask, Refused } from "./rest.js";
 import { span } from "./words.js";
 
 const EVERY = 10_000; // milliseconds between two questions
-const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"]];
+const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"], ["tables", "More"]];
 
 // Draw a page and keep it true.
 //
+// lacks: what to say in place of it all, if its address does not say what it is about; then nothing is asked.
 // here: which of the links in the head is this page's. title: what it is about. asks: a function that returns
 // [path, query] of what to ask. draw: a function of the data and of when it was asked, which returns what to show.
 // tools: elements above it that stay. once: ask only when somebody wants it, because the answer is dear. Returns { again }: a function that asks at once, as after another search.
-export function page({ here, title, asks, draw, tools = [], once = false }) {
+export function page({ here, title, asks, draw, tools = [], once = false, lacks = null }) {
   const name = document.title.split(" · ").pop();
   if (title) document.title = `${title} · ${name}`;
   const age = el("span", { class: "age", role: "status" });
@@ -26,7 +27,13 @@ export function page({ here, title, asks, draw, tools = [], once = false }) {
       el("nav", { "aria-label": "Pages" }, PAGES.map(([path, text]) =>
         el("a", { href: address(path), "aria-current": path === here ? "page" : null }, text))),
       el("span", { class: "fresh" }, age, reload)),
-    el("main", { id: "content", tabindex: "-1" }, title && el("h1", {}, title), tools, error, shown));
+    el("main", { id: "content", tabindex: "-1" }, title && el("h1", {}, title), !lacks && tools, error, shown));
+  if (lacks) {
+    reload.hidden = true;
+    replace(shown, el("div", { class: "empty" }, lacks));
+    shown.setAttribute("aria-busy", "false");
+    return { again() {} };
+  }
 
   let tag = null;
   let at = null; // when what is shown was true

@@ -40,14 +40,14 @@ export function moment(value, now) {
   return value ? el("time", { datetime: value, title: `${time(value)} UTC` }, ago(value, now)) : "–";
 }
 
-// A table. columns: [{ title, number, cell(row) }]; on a narrow screen each row is a card with the titles beside it.
+// A table. columns: [{ title, number, wide, cell(row) }], wide those of sentences, which are never cut; on a narrow screen each row is a card with the titles beside it.
 export function table(columns, rows, { caption, none = "There is nothing yet." } = {}) {
   if (!rows.length) return el("p", { class: "empty" }, none);
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", {}, el("caption", { class: "unseen" }, caption),
       el("thead", {}, el("tr", {}, columns.map((one) => el("th", { scope: "col", class: one.number && "n" }, one.title)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((one) =>
-        el("td", { class: one.number && "n", "data-title": one.title }, one.cell(row))))))));
+        el("td", { class: one.number ? "n" : one.wide && "wide", "data-title": one.title }, one.cell(row))))))));
 }
 
 // Facts as pairs of a title and a value.

@@ -1,7 +1,9 @@
 // What a run did: of a whole run a row for each task, of one task its report, and what it read and wrote.
 
+import { lacking } from "./about.js";
 import { bar } from "./acts.js";
 import { el } from "./dom.js";
+import { log } from "./log.js";
 import { page } from "./page.js";
 import { facts, links, moment, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
@@ -20,13 +22,14 @@ page({
   title: run.task_id ? `${dag} · ${run.task_id}` : dag || "Run",
   asks: () => [`runs/${encodeURIComponent(dag)}`, run],
   draw,
+  lacks: dag && run.run_id ? null : lacking("run", ["runs", "All runs"], ""),
 });
 
-function draw({ runs, steps, more }, now) {
-  return run.task_id ? one(runs[0], steps, more, now) : all(runs, now);
+function draw({ runs, steps, more, logs }, now) {
+  return run.task_id ? one(runs[0], steps, more, logs, now) : all(runs, logs, now);
 }
 
-function all(runs, now) {
+function all(runs, logs, now) {
   return table([
     { title: "Task", cell: (of) => el("a", { class: "name", href: address("run", { dag_id: of.dag_id, run_id: of.run_id, task_id: of.task_id, map_index: of.map_index }), "data-key": `${of.task_id} ${of.map_index}` },
       of.task_id, of.map_index >= 0 && ` [${of.map_index}]`) },
@@ -34,23 +37,25 @@ function all(runs, now) {
     { title: "State", cell: (of) => state(of) },
     { title: "Begun", cell: (of) => moment(of.started_at, now) },
     { title: "Took", number: true, cell: (of) => took(of, now) },
-    { title: "What it says", cell: (of) => of.error ?? of.progress ?? "" },
+    { title: "What it says", wide: true, cell: (of) => [of.error ?? of.progress ?? "", " ", log(logs, of)] },
   ], runs, { caption: "Tasks of the run" });
 }
 
-function one(of, steps, more, now) {
+function one(of, steps, more, logs, now) {
   const failed = of.state === "failed" || of.state === "killed";
   return [
     el("p", { class: "muted" }, of.run_id, of.map_index >= 0 && `, map index ${of.map_index}`),
     bar(["Do it again", of.job, again(of.arguments)]),
     steps.length > 0 && links(["Lineage", "lineage", { run: [dag, run.run_id, run.task_id, ...(of.map_index >= 0 ? [of.map_index] : [])].join("/") }]),
-    failed && of.error && el("div", { class: "error" }, el("p", {}, of.error)),
+    failed && of.error && el("div", { class: "error" }, el("p", {}, of.error, " ", log(logs, of))),
     of.state === "running" && of.progress && el("p", { class: "lead" }, of.progress),
+    !(failed && of.error) && el("p", {}, log(logs, of)),
     facts([
       ["State", state(of), of.try_number > 1 && `try ${of.try_number}`],
       ["Action", of.job],
       ["Took", took(of, now), `begun ${time(of.started_at)}`],
       subject(of),
+      of.started_by && ["Started by", of.started_by],
     ]),
     of.report && section("Report", values(of.report)),
     ...[["read", "Read"], ["wrote", "Wrote"]].map(([side, title]) => moved(title, steps.filter((step) => step.side === side), now)),

@@ -1,6 +1,7 @@
 // The runs of Weir's jobs, the newest first.
 
 import { el } from "./dom.js";
+import { log } from "./log.js";
 import { page } from "./page.js";
 import { moment, pager, table } from "./parts.js";
 import { address, given } from "./rest.js";
@@ -48,7 +49,7 @@ function change(changed) {
   shown.again();
 }
 
-function draw({ runs, next, jobs, looked_at: most }, now) {
+function draw({ runs, next, jobs, looked_at: most, logs }, now) {
   if (job.options.length === 2) {
     job.append(...jobs.map((one) => el("option", { value: one }, one.replaceAll("_", " "))));
     job.value = wanted.job;
@@ -62,7 +63,7 @@ function draw({ runs, next, jobs, looked_at: most }, now) {
     { title: "Begun", cell: (one) => moment(one.started_at, now) },
     { title: "Took", number: true, cell: (one) => span((new Date(one.ended_at ?? now) - new Date(one.started_at)) / 1000) },
     { title: "Read and wrote", cell: moved },
-    { title: "What it says", cell: (one) => one.says ?? "" },
+    { title: "What it says", wide: true, cell: (one) => [one.says ?? "", " ", log(logs, one)] },
   ], runs, { caption: "Runs" }), more];
 }
 
@@ -71,7 +72,7 @@ function task(one) {
   return [
     el("a", { class: "name", href: address("run", { dag_id, run_id, task_id, map_index }), "data-key": `${dag_id}/${run_id}/${task_id}/${map_index}/${one.try_number}` },
       `${dag_id} · ${task_id}`, map_index >= 0 && ` [${map_index}]`),
-    el("small", {}, el("a", { href: address("run", { dag_id, run_id }) }, run_id)),
+    el("small", {}, one.started_by ?? el("a", { href: address("run", { dag_id, run_id }) }, run_id)),
   ];
 }
 

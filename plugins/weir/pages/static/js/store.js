@@ -1,5 +1,6 @@
 // One adjunct store, and a look-up of a key in any of its versions.
 
+import { lacking } from "./about.js";
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
 import { facts, links, moment, runLink, section, table } from "./parts.js";
@@ -14,7 +15,7 @@ const found = el("div", { role: "status" });
 const form = el("form", { class: "tools", submit: (event) => { event.preventDefault(); lookUp(); } }, key, version, el("button", { type: "submit" }, "Look up"));
 const lookup = section("Look up a key", el("p", { class: "muted" }, "As a text: a time in UTC, a number as its column has it. Without a version, the newest is looked into."), form, found);
 
-page({ here: "stores", title: name || "Adjunct store", asks: () => [path, {}], draw });
+page({ here: "stores", title: name || "Adjunct store", asks: () => [path, {}], draw, lacks: lacking("adjunct store", ["stores", "All adjunct stores"], name, 2) });
 
 async function lookUp() {
   if (!key.value) return key.focus();

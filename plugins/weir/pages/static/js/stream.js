@@ -1,5 +1,6 @@
 // One stream.
 
+import { ofStream } from "./about.js";
 import { act, bar } from "./acts.js";
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
@@ -18,9 +19,10 @@ page({
   title: name || "Stream",
   asks: () => [path, {}],
   draw,
+  lacks: ofStream(name),
 });
 
-function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, documents, completeness }, now) {
+function draw({ facts: of, settings, rejected, columns, transactions, files, retention, scaling, documents, completeness, tables }, now) {
   requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
@@ -31,6 +33,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
       rejected && ["Rejected rows", "events", { name: rejected }],
       ["Lineage", "lineage", { stream: name }],
       ["Its runs", "runs", { stream: name }],
+      ...tables.map((one) => [one.title, "table", { of: one.name, stream: name }]),
     ),
     bar(
       of.state === "active" && ["Append files", "ingest", { stream: name }],
