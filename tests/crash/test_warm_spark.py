@@ -92,6 +92,7 @@ def test_a_server_killed_in_the_middle_fails_its_jobs_with_a_sentence_and_their_
     assert_exactly_once(store)
 
 
+@pytest.mark.release
 def test_a_server_that_is_not_there_is_named_and_the_job_may_be_tried_again(
     store: StreamStore, server: Server, waiting: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_server_that_is_not_there_is_named_and_the_job_may_be_tried_again(
     assert_exactly_once(store)
 
 
+@pytest.mark.release
 def test_a_job_goes_on_when_a_frozen_server_does(
     store: StreamStore, server: Server, waiting: Path
 ) -> None:
