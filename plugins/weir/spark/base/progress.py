@@ -75,12 +75,13 @@ class _Told:
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
-    """Wait until this application has cores. On a cluster that is when one of its tasks has run.
+    """Wait until this application has cores. On a cluster that is when one of its tasks has run. A
+    server of Spark Connect shares its cores task by task, so nobody waits for ever.
 
     Call it before taking what others wait for, because these others may hold the cores:
     a reader that has a batch and no cores waits for ever.
     """
-    if is_connect(spark) or not _is_local(spark):
+    if not is_connect(spark) and not _is_local(spark):
         with watched(spark, "beginning", say):
             spark.range(0, 1, 1, 1).collect()
 
