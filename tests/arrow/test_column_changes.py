@@ -2,20 +2,30 @@
 is read is what a model says that keeps each row by itself (semantics 5.5)."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from spark_jobs.verify import contents_by
+from tests.annex.erasure.world import ASKED
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.columns import World, column, update
 from tests.world.streams import Lane, unique
+from weir.annex.erasure.find import places
+from weir.annex.erasure.run import erase
+from weir.annex.publication.columns import unlike
+from weir.annex.verification.new_files import checking
+from weir.annex.verification.verify import verify
 from weir.arrow.read import read_slice
+from weir.compaction.run import Budget, compact
 from weir.controller.commit import commit
-from weir.controller.read_plan import plan
+from weir.controller.read_plan import plan, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.kernel.matching import in_columns
 from weir.kernel.writer import stage_table
 from weir.programs.opening import shared
 from weir.settings import Settings
@@ -180,3 +190,45 @@ def test_a_default_that_is_no_value_of_the_type_is_refused(kind: str, text: str)
     with pytest.raises(InvalidInput) as refused:
         column("a", kind, text)
     assert refused.value.code == "argument_invalid"
+
+
+def test_whole_numbers_that_became_decimals_stay_exact_whatever_happens_to_their_files(
+    database: Database, settings: Settings
+) -> None:
+    store = shared(settings)
+    fields = [column("key", "string"), column("i", "integer"), column("l", "long")]
+    lane = Lane.made(database, segments=1, fields=fields)
+    whole = pa.table({
+        "key": ["a", "b", "c"], "i": pa.array([-(2**31), 2**31 - 1, None], pa.int32()),
+        "l": [-(2**63), 2**63 - 1, None],
+    })  # fmt: skip
+    store.append(str(lane.name), whole, batch_id="1", writer_id="w")
+    store.append(str(lane.name), whole, batch_id="2", writer_id="w")
+    update(lane, widen=[column("i", "decimal(38,28)"), column("l", "decimal(38,18)")])
+    store.append(str(lane.name), whole, batch_id="3", writer_id="w")  # it still fits
+
+    def seen() -> list[tuple[Any, ...]]:
+        rows = store.read(str(lane.name), order="stream").select(["key", "i", "l"]).to_pylist()
+        return [tuple(row.values()) for row in rows]
+
+    a, b, c = [
+        (row["key"], *(None if row[n] is None else Decimal(row[n]) for n in ("i", "l")))
+        for row in whole.to_pylist()
+    ]
+    assert seen() == [a, b, c] * 3
+    [report] = compact(
+        database, settings, Budget(1 << 40, 600), [lane.name], thorough=True, check=checking(store)
+    )
+    assert report["files_after"] < report["files_before"]
+    assert seen() == [a, b, c] * 3
+    _, slices, now = database.snapshot(lambda c: plan_of_stream(c, lane.name))
+    of_b = places(settings, slices, now, in_columns(["key"], ["b"]))
+    erase(database, settings, lane.name, ASKED, lambda: of_b)
+    assert seen() == [a, c] * 3
+    found = verify(store, contents=contents_by(store, "pyarrow"))
+    assert dict(found.damage) == {}, "digests are of the types of the files"
+    with raises("change_impossible 'l' decimal(38,18) long exactly"):
+        update(lane, widen=[column("l", "long")])
+    assert [why for _, _, why in unlike([(1, fields), (2, now)])] == [  # it is not published
+        "was widened from integer to decimal(38,28)", "was widened from long to decimal(38,18)",
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.streams import Lane, unique
 from weir.arrow import read as arrow_read
+from weir.controller.read_plan import FileSlice
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import TruncatedWarning
@@ -211,11 +212,12 @@ def test_a_read_by_event_time_gives_exactly_the_events_of_the_span(
         append(lane, settings, pa.array([None if d is None else day(d) for d in days], kind))
     opened: list[str] = []
     reads = arrow_read.read_rows
-    monkeypatch.setattr(
-        arrow_read,
-        "read_rows",
-        lambda s, part, *a: [opened.append(part.path), reads(s, part, *a)][1],
-    )
+
+    def noted(of: Settings, part: FileSlice, *how: Any) -> pa.Table:
+        opened.append(part.path)
+        return reads(of, part, *how)
+
+    monkeypatch.setattr(arrow_read, "read_rows", noted)
 
     def seen(**asked: Any) -> list[Any]:
         opened.clear()

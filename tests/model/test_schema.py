@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
-from weir.model.new_columns import combine
-from weir.model.schema import Field, Kind, fitted, merge, same_type, show, wider
+from weir.model.new_columns import combine, fitted
+from weir.model.schema import Field, Kind, merge, same_type, show, wider
 
 
 def column(name: str, kind: Kind = "string", nullable: bool = True) -> Field:

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
 from weir.model.names import REJECTED
-from weir.model.schema import Field, fitted, is_open, merge, same_type, show, stored_name
+from weir.model.schema import (
+    VOID,
+    Field,
+    Kind,
+    merge,
+    same_type,
+    show,
+    simple_types,
+    stored_name,
+    wider,
+)
 
 log = logging.getLogger("weir.columns")
 REFUSE, ADD = "refuse", "add"
@@ -170,3 +180,35 @@ def _meant(name: str, known: Collection[str]) -> str:
     lower = {one.lower(): one for one in known}
     found = difflib.get_close_matches(name.lower(), lower, n=1)
     return lower[found[0]] if found else ""
+
+
+def fitted(
+    stream: str, current: list[Field] | None, given: list[Field], dropped: Collection[str] = ()
+) -> list[Field]:
+    """Return the schema after appending rows with these columns, of which some need a conversion.
+
+    A column of a narrower type than the stream's is widened. A column in which the type is not
+    known (`VOID`, also within it) gets the stream's type; if there is none, it is left open, and
+    left out. Raises like `merge`.
+    """
+    known = {field["name"]: field["type"] for field in current or []}
+    closed = list[Field]()
+    for field in given:
+        kind, wanted = field["type"], known.get(field["name"])
+        if wanted is not None and (wide := wider(kind, wanted)) and same_type(wide, wanted):
+            kind = wanted
+        if not is_open(kind):
+            closed.append({**field, "type": kind})
+    if given and not closed and current is None:
+        raise InvalidInput(
+            "columns_invalid",
+            f"no column of the rows for stream {stream} has a value, so no type is known; append "
+            "rows with values first, or "
+            f"{do('update_stream', stream=stream, more_columns='COLUMN TYPE')}.",
+        )
+    return merge(stream, current, closed, dropped) if closed or not current else current
+
+
+def is_open(kind: Kind) -> bool:
+    """Return whether the type, or a part of it, is not known."""
+    return VOID in simple_types(kind)
