@@ -44,9 +44,11 @@ def settle(store: StreamStore, page: str) -> None:
         store.create_reader_group(group, ["nyc/flights"])
     store.create_stream("nyc/hours", "carrier")
     store.append("nyc/hours", flights())
+    store.create_reader_group("hours", ["nyc/hours"])
     if page != "docs/consumers.md":
-        store.create_stream("shop/orders", "customer", event_time="at")
-        until = datetime(2026, 7, 1, tzinfo=UTC)
+        timed = page == "docs/event-time.md"
+        store.create_stream("shop/orders", "customer", event_time="at" if timed else "")
+        until = datetime(2026, 7, 1, tzinfo=UTC) if timed else None
         store.append("shop/orders", orders(), writer_id="till", batch_id="1", complete_until=until)
         store.create_stream("shop/large", "customer")
     store.create_stream("shop/payments", "order_id")
