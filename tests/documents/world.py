@@ -20,11 +20,11 @@ def flights() -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def orders() -> list[dict[str, object]]:
-    """Return the orders that the recipes begin with."""
+def orders(whole: bool) -> list[dict[str, object]]:
+    """Return the orders that the recipes begin with; `whole`: of whole amounts."""
     bought = [("ann", 10.0), ("bob", 3.0), ("ann", 7.5), ("C123", 1.25)]
     return [
-        {"order_id": n, "customer": who, "amount": x, "at": _FIRST}
+        {"order_id": n, "customer": who, "amount": int(x) if whole else x, "at": _FIRST}
         for n, (who, x) in enumerate(bought, 1)
     ]
 
@@ -44,10 +44,18 @@ def settle(store: StreamStore, page: str) -> None:
         store.create_reader_group(group, ["nyc/flights"])
     store.create_stream("nyc/hours", "carrier")
     store.append("nyc/hours", flights())
+    store.create_reader_group("hours", ["nyc/hours"])
     if page != "docs/consumers.md":
-        store.create_stream("shop/orders", "customer", event_time="at")
-        until = datetime(2026, 7, 1, tzinfo=UTC)
-        store.append("shop/orders", orders(), writer_id="till", batch_id="1", complete_until=until)
+        timed = page == "docs/event-time.md"
+        store.create_stream("shop/orders", "customer", event_time="at" if timed else "")
+        until = datetime(2026, 7, 1, tzinfo=UTC) if timed else None
+        store.append(
+            "shop/orders",
+            orders(page == "docs/engines.md"),
+            writer_id="till",
+            batch_id="1",
+            complete_until=until,
+        )
         store.create_stream("shop/large", "customer")
     store.create_stream("shop/payments", "order_id")
     store.append("shop/payments", [{"order_id": 3, "paid": True}, {"order_id": 9, "paid": True}])
