@@ -36,6 +36,10 @@ PATHS = {
     "runs": "/api/runs?upkeep=false",
     "run": "/api/runs/dag?run_id=42&task_id=process",
     "retention": "/api/retention",
+    "alerts": "/api/tables/alerts",
+    "disk": "/api/tables/disk",
+    "columns": "/api/tables/columns?stream=bench/long",
+    "calendar": "/api/tables/calendar?stream=bench/long",
 }
 
 

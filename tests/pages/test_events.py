@@ -149,7 +149,8 @@ def test_events_are_found_by_a_condition_on_columns(
         answer = client.get(EVENTS, params={"condition": wrong})
         assert answer.status_code == 400, wrong
     monkeypatch.setattr(browse, "LOOKED", 3)
-    put(settings, [{"key": "k", "n": i, "text": ""} for i in range(100, 104)])
+    with weir.open(settings=settings) as store:
+        store.append("shop/orders", [{"key": "k", "n": i, "text": ""} for i in range(100, 104)])
     body = client.get(EVENTS, params={"condition": "n < 0"}).json()
     assert (body["events"], body["looked"]) == ([], 4)
     assert body["next"] is not None

@@ -38,6 +38,8 @@ _AGO = "interval '2 hours'"
 USUAL: dict[str, tuple[str, ...]] = {
     "streams": (_STREAM,),
     "stream_columns": (_STREAM, f"{_STREAM} AND newest", f"{_STREAM} AND version = 1"),
+    "column_history": (_STREAM,),
+    "deleted_streams": (_STREAM,),
     "epochs": (_EPOCH, _LAST_EPOCHS, _CREATED, _LAST_CREATED),
     "segments": (
         _SEGMENT,

@@ -60,7 +60,7 @@ class Shown(Name):
 @router.get("/tables")
 def list_tables() -> Names:
     """Return the tables that there are. It asks no database."""
-    return Names(tables=[Name(**_said(one)) for one in tables().values()])
+    return Names(tables=[_name_of(one) for one in tables().values()])
 
 
 @router.get("/tables/{table}")
@@ -85,7 +85,7 @@ def show_table(
     part = asked.snapshot(read)
     columns = _columns_of(type(part.rows[0])) if part.rows else []
     return Shown(
-        **_said(of),
+        **vars(_name_of(of)),
         none=of.none,
         columns=columns,
         rows=[[to_jsonable_python(getattr(row, one.name)) for one in columns] for row in part.rows],
@@ -99,8 +99,8 @@ def tables() -> dict[str, Table]:
     return {one.name: one for one in sorted([*CORE, *hung(Table)], key=lambda one: one.title)}
 
 
-def _said(of: Table) -> dict[str, object]:
-    return {one: getattr(of, one) for one in Name.model_fields}
+def _name_of(of: Table) -> Name:
+    return Name(name=of.name, title=of.title, about=of.about, of_stream=of.of_stream)
 
 
 _KINDS: dict[str, Kind] = {
@@ -121,9 +121,8 @@ def _columns_of(row: type) -> list[Column]:
     )
     columns = []
     for name, hint in hints.items():
-        kind = next(
-            (k for n, k in _TYPES.items() if n in getattr(hint, "__name__", str(hint))), "text"
-        )
+        said = getattr(hint, "__name__", str(hint))
+        kind: Kind = next((kind for type_, kind in _TYPES.items() if type_ in said), "text")
         kind = "size" if name.endswith("bytes") else _KINDS.get(name, kind)
         columns.append(Column(name=name, title=name.replace("_", " ").capitalize(), kind=kind))
     return columns
