@@ -4,7 +4,7 @@ import { formOf } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
 import { address } from "./rest.js";
-import { ago, some, span } from "./words.js";
+import { ago, some } from "./words.js";
 
 page({ here: "now", title: "What is wrong now", asks: () => ["now", {}], draw });
 
@@ -30,7 +30,7 @@ function trouble(one, now) {
     el("div", {},
       el("p", { class: "what" }, one.sentence, one.since && el("span", { class: "muted" }, ` ${when(one.since, now)}`)),
       el("p", { class: "muted" }, `${one.advice.charAt(0).toUpperCase()}${one.advice.slice(1)}.`),
-      el("p", { class: "acts" },
+      el("div", { class: "acts" },
         one.page && el("a", { class: "act", href: address(one.page, one.query), "data-key": `${one.kind} ${one.subject}` }, TITLES[one.page] ?? "Show"),
         one.action && el("a", { class: "act", href: formOf(one.action, one.given) }, `${one.action.charAt(0).toUpperCase()}${one.action.slice(1).replaceAll("_", " ")} …`))));
 }
@@ -38,6 +38,5 @@ function trouble(one, now) {
 const TITLES = { run: "The run", runs: "Runs", group: "The reader group", stream: "The stream", files: "Its files", retention: "Retention" };
 
 function when(since, now) {
-  const seconds = (now - new Date(since)) / 1000;
-  return seconds < 0 ? ago(since, now) : `for ${span(seconds)}`;
+  return `${new Date(since) > now ? "due" : "began"} ${ago(since, now)}`;
 }
