@@ -59,13 +59,23 @@ def older(database: Database, group: Group, hours: int = 2) -> None:
     )
 
 
+def ran(
+    database: Database, dag: str, run_id: str, state: str, group: str = "", error: str | None = None
+) -> None:
+    """Record a run of `process`, which fails or succeeds."""
+    task = RunId(dag, run_id, "process")
+    given = {"reader_group": group}
+    database.transaction(lambda c: record_start(c, task, "process", given))
+    database.transaction(lambda c: record_end(c, task, state, report={}, error=error))
+
+
 def test_nothing_is_wrong_with_what_is_read(client: TestClient, database: Database) -> None:
     lane = Lane.made(database, 2, name="shop/orders")
     group = Group.made(lane, name="totals")
     lane.append({"0.0": 3})
     reader = group.reader()
     assert wrong(database) == [], "it reads"
-    reader.commit(reader.open())
+    reader.commit(reader.must_open())
     older(database, group, 30)
     assert wrong(database) == [], "it has read everything"
     assert told(client, "now") == {"troubles": [], "more": False}
@@ -77,7 +87,7 @@ def test_a_reader_that_died_over_a_batch_is_told_until_another_has_read_it(
     lane = Lane.made(database, 1, name="shop/orders")
     group = Group.made(lane, name="totals")
     lane.append({"0.0": 98_000})
-    group.reader().open()
+    group.reader().must_open()
     assert wrong(database) == []
     run(database, "UPDATE reader SET lease_until = '-infinity'")
     assert wrong(database) == [("red", "reader died", "totals")]
@@ -89,7 +99,7 @@ def test_a_reader_that_died_over_a_batch_is_told_until_another_has_read_it(
     assert (health["level"], health["words"]) == ("bad", "totals: its reader died")
     other = group.reader("other")
     assert wrong(database) == [("amber", "reader died", "totals")], "somebody may take it over"
-    other.commit(other.open())
+    other.commit(other.must_open())
     assert wrong(database) == []
 
 
@@ -100,7 +110,7 @@ def test_a_group_without_a_reader_is_late_by_its_own_custom(database: Database) 
     for _ in range(2):  # it reads every three hours
         older(database, group, 3)
         lane.append({"0.0": 1})
-        reader.commit(reader.open())
+        reader.commit(reader.must_open())
     reader.leave()
     lane.append({"0.0": 5})
     older(database, group, 4)
@@ -110,7 +120,7 @@ def test_a_group_without_a_reader_is_late_by_its_own_custom(database: Database) 
     older(database, group, 30)
     assert wrong(database) == [("red", "no reader", "totals")]
     reader = group.reader()
-    reader.commit(reader.open())
+    reader.commit(reader.must_open())
     assert wrong(database) == []
 
 
@@ -129,7 +139,7 @@ def test_a_group_that_reads_more_slowly_than_is_appended_falls_behind(database: 
     lane.append({"0.0": 10})
     lane.append({"0.0": 1_000_000})
     reader = group.reader()
-    batch = reader.open(10)
+    batch = reader.must_open(10)
     reader.commit(batch)
     run(database, "UPDATE reader_batch SET opened_at = opened_at - interval '20 minutes'")
     run(database, "UPDATE stream SET created_at = created_at - interval '1 hour'")
@@ -150,7 +160,7 @@ def test_readers_that_commit_nothing_for_an_hour_make_no_progress(database: Data
     group = Group.made(lane, name="totals")
     lane.append({"0.0": 5})
     reader = group.reader()
-    batch = reader.open()
+    batch = reader.must_open()
     older(database, group)
     assert wrong(database) == [("amber", "no progress", "totals")]
     reader.commit(batch)
@@ -161,10 +171,7 @@ def test_readers_that_commit_nothing_for_an_hour_make_no_progress(database: Data
 def test_a_run_that_failed_is_told_until_it_succeeds(
     client: TestClient, database: Database, dag: str, severity: str
 ) -> None:
-    task = RunId(dag, "monday", "process")
-    database.transaction(lambda c: record_start(c, task, "process", {"reader_group": "totals"}))
-    assert wrong(database) == []
-    database.transaction(lambda c: record_end(c, task, "failed", error="the disk is full."))
+    ran(database, dag, "monday", "failed", "totals", "the disk is full.")
     kept = [(severity, "run failed", f"{dag}/monday/process")]
     assert wrong(database) == kept
     [one] = told(client, "now")["troubles"]
@@ -175,13 +182,9 @@ def test_a_run_that_failed_is_told_until_it_succeeds(
         "task_id": "process",
         "map_index": -1,
     }
-    again = RunId(dag, "tuesday", "process")
-    database.transaction(lambda c: record_start(c, again, "process", {"reader_group": "other"}))
-    database.transaction(lambda c: record_end(c, again, "succeeded", report={}))
+    ran(database, dag, "tuesday", "succeeded", "other")
     assert wrong(database) == kept, "that was another work"
-    same = RunId(dag, "wednesday", "process")
-    database.transaction(lambda c: record_start(c, same, "process", {"reader_group": "totals"}))
-    database.transaction(lambda c: record_end(c, same, "succeeded", report={}))
+    ran(database, dag, "wednesday", "succeeded", "totals")
     assert wrong(database) == []
 
 
@@ -281,16 +284,15 @@ def test_of_runs_only_those_of_dags_that_one_may_see_are_told(
     database: Database, settings: Settings
 ) -> None:
     for dag in ("shop", "secret"):
-        task = RunId(dag, "monday", "process")
-        database.transaction(lambda c, task=task: record_start(c, task, "process", {}))
-        database.transaction(lambda c, task=task: record_end(c, task, "failed", error="no."))
+        ran(database, dag, "monday", "failed", error="no.")
     access = Access(lambda _: settings, anybody, anybody, anybody, dags=lambda: {"shop"})
     with TestClient(create_app(access)) as client:
         [one] = told(client, "now")["troubles"]
         icon = client.get("now.svg").text
     assert one["query"]["dag_id"] == "shop"
     assert ">1</text>" in icon
-    assert "</text>" not in TestClient(create_app(Access(*[nobody] * 4))).get("now.svg").text
+    stranger = TestClient(create_app(Access(nobody, nobody, nobody, nobody)))
+    assert "</text>" not in stranger.get("now.svg").text
 
 
 @pytest.mark.server
@@ -305,19 +307,13 @@ def test_one_begins_with_what_is_wrong_and_goes_to_where_it_is_mended(
     group = Group.made(lane, name="totals")
     late = Group.made(lane, name="late")
     lane.append({"0.0": 98_000})
-    group.reader().open()
+    group.reader().must_open()
     run(database, "UPDATE reader SET lease_until = '-infinity'")
     older(database, late)
-    task = RunId("shop_totals", "scheduled__2026-11-28T00:00:00+00:00", "process")
-    database.transaction(lambda c: record_start(c, task, "process", {}))
-    database.transaction(
-        lambda c: record_end(
-            c,
-            task,
-            "failed",
-            error="function shop:totals raised KeyError: 'price'; mend it, and clear the task.",
-        )
-    )
+    ran(
+        database, "shop_totals", "scheduled__2026-11-28T00:00:00+00:00", "failed", "totals",
+        "function shop:totals raised KeyError: 'price'; mend it, and clear the task.",
+    )  # fmt: skip
     page.reload()
     expect(page.locator(".trouble")).to_have_count(3)
     expect(page.locator(".count.red")).to_have_text("3")
