@@ -16,6 +16,7 @@ ASKED = 10
 MOST_BYTES = 300_000  # of an answer
 LONG = "/api/streams/bench/long"
 PATHS = {
+    "now": "/api/now",
     "streams": "/api/streams",
     "search": "/api/streams?search=s9&sort=changed",
     "stream": LONG,

@@ -7,6 +7,7 @@ stores that have expired (`metadata_history`), old checkpoints that are automati
 (`checkpoint_history`), and old rows of batches, compactions and `weir.job_runs` (`job_history`).
 It publishes what is new of the streams with the setting `publish`, and signs the certificates of
 erasures of which no file is left.
+It records how full the disks of the warehouse and of the state folder are.
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
@@ -39,6 +40,7 @@ from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import Swept, sweep
 from weir.retention.prune import prune
 from weir.seams import hung
+from weir.warehouse.room import Room, rooms
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ _STEPS = (
         "pruned_compactions", lambda job: prune_compactions(job.database, job.settings.job_history)
     ),
     UpkeepStep("forgotten", lambda job: forget(job.database)),
+    UpkeepStep("disks", lambda job: rooms(job.settings.warehouse, str(job.settings.state))),
 )
 _LAST = (UpkeepStep("packed", _pack), UpkeepStep("compacted", _compact))
 
@@ -111,6 +114,7 @@ class UpkeepReport(TypedDict):
     pruned_runs: int
     pruned_compactions: int
     forgotten: object
+    disks: list[Room]
     packed: list[Packed]
     compacted: list[Compacted]
 

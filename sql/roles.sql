@@ -120,7 +120,8 @@ REVOKE EXECUTE ON FUNCTION weir_internal.hidden_names FROM weir_jobs, weir_team,
 -- joined by OR: for weir_jobs they are true, which costs nothing.
 GRANT EXECUTE ON FUNCTION weir_internal.hidden_streams, weir_internal.hidden_groups, weir_internal.groups_of_others,
     weir_internal.hidden_stores, weir_internal.tells_hidden, weir_internal.may_act_for, weir_internal.sees_all,
-    weir_internal.time_clock, weir_internal.clock_time, weir_internal.epoch_at, weir_internal.close_stream
+    weir_internal.time_clock, weir_internal.clock_time, weir_internal.epoch_at, weir_internal.close_stream,
+    weir_internal.lease_is_over
 TO weir_reader;
 CREATE OR REPLACE TRIGGER check_owner BEFORE INSERT OR UPDATE OF owner ON weir_internal.stream
     FOR EACH ROW WHEN (NEW.owner IS NOT NULL) EXECUTE FUNCTION weir_internal.check_owner();

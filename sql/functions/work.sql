@@ -6,6 +6,11 @@ LANGUAGE sql PARALLEL SAFE
 RETURN greatest(in_until, pg_postmaster_start_time() + in_least * interval '1 second') < clock_timestamp();
 COMMENT ON FUNCTION weir_internal.lease_is_over(timestamptz, double precision) IS 'Whether a lease has expired; at least so many seconds after the server''s start none has, so that its holder can come back.';
 
+CREATE OR REPLACE FUNCTION weir_internal.reader_is_gone(in_until timestamptz, in_least double precision) RETURNS boolean
+LANGUAGE sql PARALLEL SAFE
+RETURN in_until = '-infinity' OR weir_internal.lease_is_over(in_until, in_least);
+COMMENT ON FUNCTION weir_internal.reader_is_gone(timestamptz, double precision) IS 'Whether a reader with this lease is gone: it has expired, as lease_is_over says, or was ended.';
+
 CREATE OR REPLACE FUNCTION weir_internal.rests(in_since timestamptz, in_attempts bigint) RETURNS boolean
 LANGUAGE sql PARALLEL SAFE
 RETURN coalesce(in_attempts > 1 AND clock_timestamp() < in_since + least(86400, 300 * 2.0 ^ (in_attempts - 2)) * interval '1 second', false);
@@ -62,7 +67,7 @@ RETURNS TABLE (group_id bigint, reader_id text)
 LANGUAGE sql STABLE ROWS 100
 AS $$
     SELECT r.group_id, r.reader_id FROM weir_internal.reader r
-    WHERE (r.lease_until = '-infinity' OR weir_internal.lease_is_over(r.lease_until, in_lease))
+    WHERE weir_internal.reader_is_gone(r.lease_until, in_lease)
       AND (NOT EXISTS (SELECT FROM weir_internal.reader_batch b
                        WHERE b.group_id = r.group_id AND b.state = 'open' AND b.reader_id = r.reader_id)
            OR EXISTS (SELECT FROM weir_internal.reader_group_segment p

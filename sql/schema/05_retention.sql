@@ -42,6 +42,7 @@ CREATE TABLE weir_internal.retention_decision (
 );
 -- For questions by name and time, as the views ask them: see epoch_by_name.
 CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decision (stream_name, decided_at);
+CREATE INDEX retention_decision_lost ON weir_internal.retention_decision (decided_at) WHERE lost <> '{}';
 COMMENT ON TABLE weir_internal.retention_decision IS 'What retention decided and why. A decision that repeats the one before is not recorded.';
 COMMENT ON COLUMN weir_internal.retention_decision.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.retention_decision.decided_at IS 'When retention decided.';

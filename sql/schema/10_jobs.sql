@@ -41,6 +41,7 @@ CREATE TABLE weir_internal.job_run (
     PRIMARY KEY (dag_id, run_id, task_id, map_index, try_number)
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
+CREATE INDEX job_run_open ON weir_internal.job_run (started_at) WHERE state <> 'succeeded';
 COMMENT ON TABLE weir_internal.job_run IS 'What each job did: its progress, its report, or the sentence with which it failed. Also the lineage.';
 COMMENT ON COLUMN weir_internal.job_run.dag_id IS 'Airflow''s DAG (or "by hand").';
 COMMENT ON COLUMN weir_internal.job_run.run_id IS 'Airflow''s run.';

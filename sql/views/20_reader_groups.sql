@@ -343,7 +343,14 @@ COMMENT ON COLUMN weir.subscribers.loses_after IS 'When, at the present rates, r
 CREATE OR REPLACE VIEW weir.retention_alerts AS
 SELECT s.stream_name AS stream, a.reader_group, a.alert, a.at, a.message
 FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.alerts_of(s.stream_id) a
-WHERE s.state <> 'deleted';
+WHERE s.state <> 'deleted' AND (  -- others have none: it need not be asked for each
+    s.stream_id IN (SELECT d.stream_id FROM weir_internal.retention_decision d
+                    WHERE d.lost <> '{}' AND d.decided_at > clock_timestamp() - interval '7 days')
+    OR s.stream_id IN (
+        SELECT o.stream_id FROM weir_internal.stream o JOIN weir_internal.reader_group_stream gs USING (stream_id)
+        JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+        WHERE num_nonnulls(o.retain_max_age, o.retain_max_bytes) > 0
+           OR o.retention = 'consumed' AND g.time_out IS NOT NULL));
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, that lost events in the last week, or whose unreleased events retention will truncate within a day (or within a fifth of the age limit).';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out; soon lost: it will lose events at the present rates; or lost: it has lost events.';
 COMMENT ON COLUMN weir.retention_alerts.at IS 'When it happened, or will happen.';

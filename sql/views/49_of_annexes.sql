@@ -1,12 +1,4 @@
 -- What the pages show of streams that annexes know.
-CREATE OR REPLACE VIEW weir.flaws AS
-SELECT NULL::text AS stream, NULL::text AS flaw WHERE false
--- each annex: flaws.sql
-;
-COMMENT ON VIEW weir.flaws IS 'What is wrong with streams, a row for each thing: the pages count them.';
-COMMENT ON COLUMN weir.flaws.stream IS 'The stream; null if it is of none.';
-COMMENT ON COLUMN weir.flaws.flaw IS 'What it is, for a person.';
-
 CREATE OR REPLACE VIEW weir.documents AS
 SELECT NULL::text AS stream, NULL::text AS title, NULL::text AS request, NULL::text AS requested_by, NULL::text AS reason,
        NULL::timestamptz AS asked_at, NULL::bigint AS events, NULL::bigint AS streams, NULL::text AS state,

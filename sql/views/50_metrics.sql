@@ -73,8 +73,8 @@ CROSS JOIN LATERAL (VALUES
                                  WHERE b.group_id = g.group_id AND b.state = 'open')),
     ('weir_group_opened_batches_total', g.next_batch - 1)) m (metric, value)
 UNION ALL
-SELECT 'weir_alerts', jsonb_build_object('alert', a.alert), count(*)
-FROM weir.retention_alerts a GROUP BY a.alert
+SELECT 'weir_alerts', jsonb_build_object('alert', t.kind, 'severity', t.severity), count(*)
+FROM weir.troubles t GROUP BY t.kind, t.severity
 UNION ALL
 SELECT 'weir_garbage_bytes', '{}', coalesce(sum(g.bytes), 0) FROM weir.garbage_files g
 UNION ALL

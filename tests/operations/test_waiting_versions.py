@@ -7,8 +7,7 @@ from tests.crash.jobs import wait_for
 from tests.world.streams import Lane, rows, run
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.operations.examination import examine
-from weir.settings import Settings
+from weir.operations.examination import troubles
 
 WAITING = "SELECT * FROM weir.waiting_versions"
 METRIC = "SELECT value FROM weir.metrics WHERE metric = 'weir_versions_waiting_seconds'"
@@ -16,7 +15,7 @@ METRIC = "SELECT value FROM weir.metrics WHERE metric = 'weir_versions_waiting_s
 
 @pytest.mark.parametrize("own", [True, False], ids=["of Weir's database", "of another database"])
 def test_the_transaction_that_commits_wait_for_to_be_versions_is_named(
-    database: Database, settings: Settings, postgres_server: EmbeddedPostgres, own: bool
+    database: Database, postgres_server: EmbeddedPostgres, own: bool
 ) -> None:
     lane = Lane.made(database)
     lane.append({"0.0": 1})
@@ -35,13 +34,12 @@ def test_the_transaction_that_commits_wait_for_to_be_versions_is_named(
         assert (found.commits, found.pid, found.database) == (2, pid, name)
         assert (found.login, found.prepared) == ("postgres", None)
         run(database, "UPDATE transaction SET clock = clock - 120 * 1000000")
-        [check] = [one for one in examine(settings, database) if one.what == "versions"]
-        assert check.ok is None
+        [check] = troubles(database)
+        assert (check.what, check.ok) == ("old transaction", None)
         assert f"session {pid} of postgres in database {name}" in check.found
         [(seconds,)] = rows(database, METRIC)
         assert seconds > 100
     finally:
         other.close()
     wait_for("the end", lambda: rows(database, WAITING) == [] and rows(database, METRIC) == [(0,)])
-    [check] = [one for one in examine(settings, database) if one.what == "versions"]
-    assert check.ok
+    assert list(troubles(database)) == []

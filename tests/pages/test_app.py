@@ -113,11 +113,11 @@ def test_no_file_beside_the_pages_is_served(client: TestClient) -> None:
         assert "root:" not in answer.text
 
 
-def test_the_root_leads_to_the_streams_wherever_it_is_mounted(settings: Settings) -> None:
+def test_the_root_leads_to_what_is_wrong_wherever_it_is_mounted(settings: Settings) -> None:
     outer = FastAPI()
     outer.mount("/far/away", create_app(Access(lambda _: settings, anybody, anybody, anybody)))
     answer = TestClient(outer).get("/far/away/")
-    assert answer.url.path == "/far/away/streams"
+    assert answer.url.path == "/far/away/now"
     assert answer.status_code == 200
 
 

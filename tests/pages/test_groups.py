@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.pages.conftest import pages, told
-from tests.pages.test_streams import NOW, alert, lag
+from tests.pages.test_streams import NOW, lag, trouble
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run, unique
 from weir.database.connection import Database
@@ -102,7 +102,7 @@ def test_a_page_of_groups_costs_as_many_statements_for_many_as_for_one(
         ((0, True, [lag()], []), "rest", "at its end"),
         ((1, False, [lag(2, NOW), lag(3, NOW)], []), "good", "5 events to read"),
         ((0, False, [lag(1, NOW)], []), "good", "1 event to read, no reader"),
-        ((0, False, [lag(1, NOW)], [alert("lost")]), "bad", "lost unread events"),
+        ((0, False, [lag(1, NOW)], [trouble("no reader", severity="red")]), "bad", "no reader"),
     ],
 )  # fmt: skip
 def test_the_health_of_a_group_says_the_worst_first(given: Any, level: str, words: str) -> None:

@@ -175,7 +175,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "completed_transaction": _APPENDS,
     "stream_subscriber": (_STREAM, _GROUP),
     "damage": (_STREAM,),
-    "flaws": (_STREAM,),
+    "troubles": (_STREAM, f"stream IS NULL AND {_GROUP}", "true LIMIT 100"),
     "documents": (f"{_STREAM} ORDER BY asked_at DESC LIMIT 10",),
     "verified": (_STREAM,),
     "announcements": (_STREAM, "true"),

@@ -30,8 +30,8 @@ class WeirPlugin(AirflowPlugin):
     # Addresses without a slash before them lie below Airflow's own, wherever that is served.
     external_views: ClassVar[list[object]] = [
         {
-            "name": "Weir", "href": "weir/streams", "destination": "nav", "url_route": "weir",
-            "nav_top_level": True, "icon": "weir/assets/weir.svg",
+            "name": "Weir", "href": "weir/now", "destination": "nav", "url_route": "weir",
+            "nav_top_level": True, "icon": "weir/now.svg",
         },
         {
             "name": "Weir", "href": "weir/run?dag_id={DAG_ID}&run_id={RUN_ID}",

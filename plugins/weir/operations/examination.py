@@ -11,8 +11,10 @@ from sqlalchemy import Row, text
 from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
 from weir.database.refusals import MIGRATE
-from weir.errors import WeirError, counted
+from weir.errors import WeirError
+from weir.front_ends import do
 from weir.queries.database import refusals as asks
+from weir.queries.operations import examination as sql
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem, needs_hadoop
 from weir.warehouse.marker import read_marker
@@ -45,7 +47,6 @@ def examine(
         "database": _server,
         "rights": _rights,
         "clocks": _clocks,
-        "versions": _versions,
         "warehouse": _warehouse,
         **(more or {}),
     }
@@ -57,6 +58,13 @@ def examine(
         yield check
         if name == "database" and not check.ok:
             return
+
+
+def troubles(database: Database) -> Iterator[Check]:
+    """Say what is wrong now with what is in the database (weir.troubles)."""
+    for one in database.snapshot(sql.troubles):
+        remedy = one.advice + (f": {do(one.action, **one.given)}" if one.action else "")
+        yield Check(one.kind, None if one.severity == "amber" else False, one.sentence, remedy)
 
 
 def wrong(what: str, error: WeirError) -> Check:
@@ -121,43 +129,9 @@ def _rights(_: Settings, database: Database) -> Check:
 
 
 def _clocks(_: Settings, database: Database) -> Check:
-    """Check that nothing is later than now, as it is once Postgres's clock was set back."""
-    row = _one(
-        database,
-        """SELECT clock_timestamp() AS now, count(*) AS number, count(DISTINCT what) AS kinds,
-            (array_agg(what || ' ' || name ORDER BY at DESC, what, name))[1:3] AS first,
-            max(at) AS latest
-        FROM weir.clocks_ahead""",
-    )
-    if not row.number:
-        return Check("clocks", True, f"Postgres says {row.now:%Y-%m-%d %H:%M:%S %Z}")
-    more = f" and {row.number - 3} more" if row.number > 3 else ""
-    return Check("clocks", None, f"Postgres says {row.now:%Y-%m-%d %H:%M:%S %Z}, but "
-                 f"{', '.join(row.first)}{more} went up to {row.latest:%Y-%m-%d %H:%M:%S %Z}",
-                 "mend Postgres's clock if it is behind; else weir.clocks_ahead says what waits "
-                 "until then, and `weir reader-offline` ends the lease of a reader")  # fmt: skip
-
-
-def _versions(_: Settings, database: Database) -> Check:
-    """Check that no transaction keeps commits from being versions for long."""
-    row = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT *, extract(epoch FROM now() - waiting_since)::bigint AS seconds FROM
-                weir.waiting_versions WHERE waiting_since < now() - interval '1 minute'"""
-            )
-        ).one_or_none()
-    )
-    if row is None:
-        return Check("versions", True, "every commit is a version")
-    whose = f"of {row.login} in database {row.database}"
-    if row.prepared:
-        who, end = f"prepared transaction {row.prepared!r}", "ROLLBACK PREPARED"
-    else:
-        who, end = f"session {row.pid}", f"SELECT pg_terminate_backend({row.pid})"
-    return Check("versions", None, f"{counted(row.commits, 'commit')} can't be found by AT "
-                 f"(VERSION) of DuckLake until {who} {whose} has ended, since {row.seconds:,} s",
-                 f"if its transaction is stuck, {end} ends it")  # fmt: skip
+    """Say what time it is for Postgres, by whose clock all is ordered."""
+    now = _one(database, "SELECT clock_timestamp() AS now").now
+    return Check("clocks", True, f"Postgres says {now:%Y-%m-%d %H:%M:%S %Z}")
 
 
 def _warehouse(settings: Settings, database: Database) -> Check:

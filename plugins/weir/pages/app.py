@@ -19,6 +19,7 @@ from weir.pages import (
     key_map,
     lineage,
     newest_runs,
+    now,
     retention,
     runs,
     stores,
@@ -31,6 +32,7 @@ from weir.pages.shells import STATIC, modules_of
 from weir.settings import Settings
 
 PAGES = (
+    "now",
     "streams",
     "stream",
     "groups",
@@ -93,6 +95,7 @@ def create_app(access: Access) -> FastAPI:
         status: {"model": Refusal} for status in (400, 404, 409, 503, "4XX")
     }
     for router, may_see in (
+        (now.router, _streams_of(access)),
         (streams.router, access.streams),
         (stream.router, access.streams),
         (files.router, access.streams),
@@ -111,6 +114,9 @@ def create_app(access: Access) -> FastAPI:
             router, prefix="/api", responses=refusals,
             dependencies=[Depends(access.installation), Depends(may_see)],
         )  # fmt: skip
+    app.include_router(
+        now.icon, dependencies=[Depends(access.installation), Depends(_streams_of(access))]
+    )
     for router in (events.router, stores.values):
         app.include_router(
             router, prefix="/api", responses=refusals, dependencies=[
@@ -124,6 +130,17 @@ def create_app(access: Access) -> FastAPI:
     _serve_pages(app, PAGES)
     app.middleware("http")(_with_headers)
     return app
+
+
+def _streams_of(access: Access) -> Callable[..., None]:
+    def may_see(
+        request: Request,
+        dags: Annotated[set[str] | None, Depends(access.dags)],
+        _: Annotated[object, Depends(access.streams)],
+    ) -> None:
+        request.state.dags = dags
+
+    return may_see
 
 
 def _runs_of(access: Access) -> Callable[..., None]:
@@ -142,7 +159,7 @@ def _serve_pages(app: FastAPI, names: Iterable[str]) -> None:
     them are relative, wherever the app is mounted."""
     for name in names:
         app.add_api_route(f"/{name}", _shell(STATIC / f"{name}.html"), include_in_schema=False)
-    app.add_api_route("/", lambda: RedirectResponse("streams"), include_in_schema=False)
+    app.add_api_route("/", lambda: RedirectResponse("now"), include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=STATIC))
     app.add_exception_handler(404, _nothing_there(_shell(STATIC / "missing.html", 404)))
 

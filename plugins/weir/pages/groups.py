@@ -12,7 +12,7 @@ from weir.pages.answering import Asked, Tagged
 from weir.pages.health import Health, health_of_group
 from weir.queries.pages import groups as sql
 from weir.queries.pages import health as health_sql
-from weir.queries.pages.health import Alert, Lag
+from weir.queries.pages.health import Lag, Trouble
 
 router = APIRouter(route_class=Tagged, tags=["reader groups"])
 
@@ -24,7 +24,7 @@ class GroupFacts(sql.Numbers):
     """A reader group in numbers and in words."""
 
     streams: list[Lag]
-    alerts: list[Alert]
+    troubles: list[Trouble]
     health: Health
 
 
@@ -91,19 +91,19 @@ def show_group(asked: Asked, name: str) -> Group:
 
 def _facts_of(connection: Connection, names: list[str]) -> list[GroupFacts]:
     """Return the facts of groups, in the order of their names that is given. Three statements."""
-    lags, alerts = defaultdict[str, list[Lag]](list), defaultdict[str, list[Alert]](list)
+    lags, troubles = defaultdict[str, list[Lag]](list), defaultdict[str, list[Trouble]](list)
     for lag in health_sql.lag_of_groups(connection, names=names):
         lags[lag.reader_group].append(lag)
     streams = sorted({one.stream for some in lags.values() for one in some})
-    for alert in health_sql.alerts_of_groups(connection, names=names, streams=streams):
-        alerts[alert.reader_group].append(alert)
+    for trouble in health_sql.troubles_of_groups(connection, groups=names, streams=streams):
+        troubles[trouble.reader_group or ""].append(trouble)
     made = {}
     for row in sql.numbers(connection, names=names):
         of = row.reader_group
         made[of] = GroupFacts(
             **vars(row),
             streams=lags[of],
-            alerts=alerts[of],
-            health=health_of_group(row.readers, row.at_end, lags[of], alerts[of]),
+            troubles=troubles[of],
+            health=health_of_group(row.readers, row.at_end, lags[of], troubles[of]),
         )
     return [made[name] for name in names if name in made]

@@ -1,12 +1,12 @@
 """How a stream or a reader group is doing, in words: one line, the worst first."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel
 
-from weir.queries.pages.health import Alert, Lag
+from weir.queries.pages.health import Lag, Trouble
 
 Level = Literal["bad", "warn", "good", "rest"]
 
@@ -20,25 +20,17 @@ class Health(BaseModel):
     at: datetime | None = None
 
 
-_ALERTS: dict[str, tuple[Level, str]] = {
-    "lost": ("bad", "lost unread events"),
-    "soon lost": ("warn", "will lose unread events"),
-    "timed out": ("warn", "has timed out and holds nothing back"),
-}
+_LEVELS: dict[str, Level] = {"red": "bad", "amber": "warn"}
 
 
 def health_of(
     state: str,
     events: int,
-    flaws: Mapping[str, int],
     lags: Iterable[Lag],
-    alerts: Iterable[Alert],
+    troubles: Iterable[Trouble],
 ) -> Health:
-    """Return how a stream is doing. `flaws`: how many of each kind it has."""
-    if flaws:
-        words = ", ".join(_some(number, flaw) for flaw, number in flaws.items())
-        return Health(level="bad", words=words)
-    if found := _alarmed(alerts, "{group} "):
+    """Return how a stream is doing. `troubles`: those of the groups that read it, too."""
+    if found := _troubled(troubles, "{group}: "):
         return found
     lags = list(lags)
     behind = [one for one in lags if one.behind_since is not None]
@@ -54,10 +46,10 @@ def health_of(
 
 
 def health_of_group(
-    readers: int, at_end: bool, lags: Iterable[Lag], alerts: Iterable[Alert]
+    readers: int, at_end: bool, lags: Iterable[Lag], troubles: Iterable[Trouble]
 ) -> Health:
     """Return how a reader group is doing. `at_end`: whether it has read all that it ever will."""
-    if found := _alarmed(alerts, ""):
+    if found := _troubled(troubles, ""):
         return found
     behind = [one for one in lags if one.behind_since is not None]
     if behind:
@@ -69,15 +61,14 @@ def health_of_group(
     return Health(level="good", words="all is read")
 
 
-def _alarmed(alerts: Iterable[Alert], subject: str) -> Health | None:
-    """Return the worst of the alerts, and how many there are beside it; None if there are none."""
-    found = sorted(alerts, key=lambda one: (list(_ALERTS).index(one.alert), one.at))
+def _troubled(troubles: Iterable[Trouble], subject: str) -> Health | None:
+    """Return the worst of what is wrong, and how much there is beside it; None if nothing is."""
+    found = sorted(troubles, key=lambda one: list(_LEVELS).index(one.severity))
     if not found:
         return None
-    level, words = _ALERTS[found[0].alert]
-    more = f", and {_some(len(found) - 1, 'more alert')}" if found[1:] else ""
-    who = subject.format(group=found[0].reader_group)
-    return Health(level=level, words=f"{who}{words}{more}", at=found[0].at)
+    worst, more = found[0], f", and {len(found) - 1} more" if found[1:] else ""
+    who = subject.format(group=worst.reader_group) if worst.reader_group else ""
+    return Health(level=_LEVELS[worst.severity], words=f"{who}{worst.words}{more}", at=worst.since)
 
 
 def _some(number: int, what: str) -> str:

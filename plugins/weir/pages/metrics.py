@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Each metric of the core that the view has, with what it is.
 _METRICS = {
-    "weir_alerts": "Alerts of retention that somebody should look at (weir.retention_alerts)",
+    "weir_alerts": "What is wrong and somebody should look at (weir.troubles), by kind",
     "weir_failed_jobs": "Jobs that failed or were killed in the last 24 hours",
     "weir_garbage_bytes": "Bytes of files that nothing refers to and that a sweep will delete",
     "weir_group_lost_events_total": "Events that were truncated before the group read them",

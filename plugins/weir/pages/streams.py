@@ -14,7 +14,7 @@ from weir.pages.answering import Asked, Tagged, not_a_page
 from weir.pages.health import Health, health_of
 from weir.queries.pages import health as health_sql
 from weir.queries.pages import streams as sql
-from weir.queries.pages.health import Alert, Lag
+from weir.queries.pages.health import Lag, Trouble
 
 router = APIRouter(route_class=Tagged, tags=["streams"])
 
@@ -25,8 +25,7 @@ class Facts(sql.Numbers):
     limits: list[int | None] = Field(exclude=True)
     activity: Activity
     groups: list[Lag]
-    alerts: list[Alert]
-    flaws: dict[str, int]
+    troubles: list[Trouble]
     health: Health
 
 
@@ -50,7 +49,7 @@ def list_streams(
     after: Annotated[str, Query(description="`next` of the page before")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Streams:
-    """Return the streams that are asked for, a page of them. Seven statements."""
+    """Return the streams that are asked for, a page of them. Six statements."""
     at, name = "infinity", ""
     if after:
         at, name = _place(after, timed=sort != "name")
@@ -87,15 +86,18 @@ def list_scopes(asked: Asked) -> sql.Scopes:
 
 
 def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Facts]:
-    """Return the facts of streams, in the order of their names that is given. Five statements."""
-    lags, alerts = defaultdict[str, list[Lag]](list), defaultdict[str, list[Alert]](list)
+    """Return the facts of streams, in the order of their names that is given. Four statements."""
+    lags, readers = defaultdict[str, list[Lag]](list), defaultdict[str, list[str]](list)
     for lag in health_sql.lag_of_streams(connection, names=names):
         lags[lag.stream].append(lag)
-    for alert in health_sql.alerts_of_streams(connection, names=names):
-        alerts[alert.stream].append(alert)
-    flaws = defaultdict[str, dict[str, int]](dict)
-    for flaw in sql.flaws(connection, names=names):
-        flaws[flaw.stream][flaw.flaw] = flaw.found
+        if lag.behind_since is not None:  # else it is behind in another of its streams
+            readers[lag.reader_group].append(lag.stream)
+    troubles = defaultdict[str, list[Trouble]](list)
+    found = health_sql.troubles_of_streams(connection, streams=names, groups=list(readers))
+    for trouble in found:
+        of_group = readers[trouble.reader_group or ""]
+        for stream in of_group if trouble.stream is None else [trouble.stream]:
+            troubles[stream].append(trouble)
     commits = {row.stream: row for row in newest_commits(connection, names, now)}
     made = {}
     for row in sql.numbers(connection, names=names):
@@ -106,8 +108,7 @@ def facts_of(connection: Connection, names: list[str], now: datetime) -> list[Fa
                 newest.clocks if newest else [], newest.events if newest else [], now
             ),
             groups=lags[of],
-            alerts=alerts[of],
-            flaws=flaws[of],
-            health=health_of(row.state, row.events, flaws[of], lags[of], alerts[of]),
+            troubles=troubles[of],
+            health=health_of(row.state, row.events, lags[of], troubles[of]),
         )
     return [made[name] for name in names if name in made]

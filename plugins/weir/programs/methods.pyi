@@ -32,6 +32,7 @@ from weir.retention.garbage import Swept
 from weir.retention.release import Released
 from weir.retention.run import Decided
 from weir.scaling.run import ByLoad
+from weir.warehouse.room import Room
 
 class BackTestReport(TypedDict):
     """What a policy would have done: the first of its `scales`, how many others there are, and what
@@ -120,6 +121,7 @@ class UpkeepReport(TypedDict):
     pruned_runs: int
     pruned_compactions: int
     forgotten: object
+    disks: list[Room]
     packed: list[Packed]
     compacted: list[Compacted]
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from weir.database.connection import Database
 from weir.errors import WeirError
-from weir.operations.examination import Check, examine, not_writable, wrong
+from weir.operations.examination import Check, examine, not_writable, troubles, wrong
 from weir.operations.jobs import ACTIONS
 from weir.operations.work import patience_of, work_of
 from weir.settings import Settings
@@ -62,7 +62,10 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield wrong("database", error)
     else:
         with database:
-            yield from examine(settings, database, {"upkeep": _periodic})
+            examined = list(examine(settings, database, {"upkeep": _periodic}))
+            yield from examined
+            if all(one.ok for one in examined if one.what == "database"):
+                yield from troubles(database)
     yield from check_cluster(settings, master)
     yield from _folders(settings)
     yield from _packages(settings)

@@ -33,7 +33,7 @@ def ui(terminal: Terminal, given: argparse.Namespace) -> int:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # whoever reads the address may be faster than the app
         # After # it is not sent to the server, and so in no log.
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}/streams#token={token}"
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/now#token={token}"
         if terminal.json:
             print_json({"address": address})
         else:

@@ -34,10 +34,6 @@ SELECT s.stream, s.state, s.created_at, s.last_clock AS changed_at, s.routing_ke
 FROM weir.streams s JOIN weir.stream_configuration c USING (stream)
 WHERE s.stream = ANY(:names)
 
--- name: flaws -> many
--- Return what is wrong with streams, and how much of it.
-SELECT stream, flaw, count(*) AS found FROM weir.flaws WHERE stream = ANY(:names) GROUP BY 1, 2
-
 -- name: scopes -> one
 -- Return the scopes, tags and owners that there are.
 -- row: What streams can be filtered by.

@@ -103,7 +103,7 @@ def test_a_stream_with_damage_has_cuts_that_are_proven_once_it_is_mended(
     with raises(f"damage_found {os.path.relpath(file, app.settings.warehouse)} weir.damage"):
         must_be_right(done, {"proven": done.report()})
     assert [row.kind for row in lane.rows("SELECT kind FROM weir.damage")] == ["size"]
-    assert lane.rows("SELECT stream, flaw FROM weir.flaws") == [(STREAM, "damaged file")]
+    assert lane.rows("SELECT stream, words FROM weir.troubles") == [(STREAM, "1 damaged file")]
     # Later runs say so, and fail no more; nor do they read the file again.
     append(app, "c")
     done = recorded(app)

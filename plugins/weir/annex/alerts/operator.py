@@ -33,11 +33,11 @@ class Report(TypedDict, total=False):
 
 
 class AlertsOperator(BaseOperator):
-    """Tell each alert of `weir.retention_alerts` once when it begins, and once when it ends.
+    """Tell each row of `weir.troubles` once when it begins, and once when it ends.
 
     :param notify: a notifier of Airflow, or any function of a context, or several of them. The
-        context has `weir_alert`: `identity`, `ended`, `stream`, `reader_group`, `alert`, `at`,
-        `message`. Templates of a notifier have it, too.
+        context has `weir_alert`: `identity`, `ended`, `alert` (its kind), `severity`, `stream`,
+        `reader_group`, `at`, `message`, `advice`. Templates of a notifier have it, too.
     :param conn_id: a connection of type Weir, which names the installation. Default: that of
         WEIR_CONFIG or `weir.toml`.
 
@@ -66,9 +66,9 @@ class AlertsOperator(BaseOperator):
         before = found or Report()
         told, owed = dict(before.get("open", {})), dict(before.get("owed", {}))
         number = before.get("number", 0)
-        rows = database.transaction(sql.alerts)
+        rows = database.transaction(lambda c: sql.alerts(c, dag_id=run.dag_id, task_id=run.task_id))
         now: dict[str, dict[str, object]] = {
-            _key(row): {**row._asdict(), "at": row.at.isoformat()} for row in rows
+            row.key: {**row._asdict(), "at": row.at.isoformat() if row.at else None} for row in rows
         }
         begun = [(key, one) for key, one in now.items() if key not in told]
         ended = [(key, one) for key, one in told.items() if key not in now]
@@ -137,7 +137,3 @@ class AlertsOperator(BaseOperator):
             failed.append(f"{alert['identity']}: {type(error).__name__}: {error}")
             return False
         return True
-
-
-def _key(row: sql.Alerts) -> str:
-    return " ".join(filter(None, (row.alert, row.stream, row.reader_group)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from pydantic import BaseModel
 from sqlalchemy import Connection, text
@@ -41,37 +42,73 @@ def lag_of_groups(connection: Connection, *, names: Sequence[str]) -> list[Lag]:
     return [Lag(**row._mapping) for row in result]
 
 
-ALERTS_OF_STREAMS = text(
-    """SELECT stream, reader_group, alert, at, message FROM weir.retention_alerts
-WHERE stream = ANY(:names) ORDER BY at, reader_group"""
+TROUBLES = text(
+    """SELECT kind, severity, subject, stream, reader_group, since, words, sentence, advice, action, given, page, query
+FROM weir.troubles
+WHERE query -> 'dag_id' IS NULL OR CAST(:dags AS text[]) IS NULL OR query ->> 'dag_id' = ANY(CAST(:dags AS text[]))
+LIMIT :most"""
 )
 
 
-class Alert(BaseModel):
-    """What somebody should look at."""
+class Trouble(BaseModel):
+    """What is wrong and somebody should do something about."""
 
-    stream: str
-    reader_group: str
-    alert: str
-    at: datetime
-    message: str
+    kind: str
+    severity: Literal["red", "amber"]
+    subject: str
+    stream: str | None
+    reader_group: str | None
+    since: datetime | None
+    words: str
+    sentence: str
+    advice: str
+    action: str | None
+    given: dict[str, object]
+    page: str | None
+    query: dict[str, object]
 
 
-def alerts_of_streams(connection: Connection, *, names: Sequence[str]) -> list[Alert]:
-    """Return what somebody should look at of streams."""
-    result = connection.execute(ALERTS_OF_STREAMS, {"names": list(names)})
-    return [Alert(**row._mapping) for row in result]
+def troubles(connection: Connection, *, dags: Sequence[str] | None, most: int) -> list[Trouble]:
+    """Return what is wrong now, in the order in which it is found; of runs, only of these DAGs (null: of all)."""
+    result = connection.execute(
+        TROUBLES, {"dags": None if dags is None else list(dags), "most": most}
+    )
+    return [Trouble(**row._mapping) for row in result]
 
 
-ALERTS_OF_GROUPS = text(
-    """SELECT stream, reader_group, alert, at, message FROM weir.retention_alerts
-WHERE stream = ANY(:streams) AND reader_group = ANY(:names) ORDER BY at"""
+TROUBLES_OF_STREAMS = text(
+    """SELECT kind, severity, subject, stream, reader_group, since, words, sentence, advice, action, given, page, query
+FROM weir.troubles WHERE stream = ANY(:streams)
+UNION ALL
+SELECT kind, severity, subject, stream, reader_group, since, words, sentence, advice, action, given, page, query
+FROM weir.troubles WHERE stream IS NULL AND reader_group = ANY(:groups)"""
 )
 
 
-def alerts_of_groups(
-    connection: Connection, *, streams: Sequence[str], names: Sequence[str]
-) -> list[Alert]:
-    """Return what somebody should look at of groups, which read these streams."""
-    result = connection.execute(ALERTS_OF_GROUPS, {"streams": list(streams), "names": list(names)})
-    return [Alert(**row._mapping) for row in result]
+def troubles_of_streams(
+    connection: Connection, *, streams: Sequence[str], groups: Sequence[str]
+) -> list[Trouble]:
+    """Return what is wrong with streams, and with groups wherever they read."""
+    result = connection.execute(
+        TROUBLES_OF_STREAMS, {"streams": list(streams), "groups": list(groups)}
+    )
+    return [Trouble(**row._mapping) for row in result]
+
+
+TROUBLES_OF_GROUPS = text(
+    """SELECT kind, severity, subject, stream, reader_group, since, words, sentence, advice, action, given, page, query
+FROM weir.troubles WHERE stream = ANY(:streams) AND reader_group = ANY(:groups)
+UNION ALL
+SELECT kind, severity, subject, stream, reader_group, since, words, sentence, advice, action, given, page, query
+FROM weir.troubles WHERE stream IS NULL AND reader_group = ANY(:groups)"""
+)
+
+
+def troubles_of_groups(
+    connection: Connection, *, streams: Sequence[str], groups: Sequence[str]
+) -> list[Trouble]:
+    """Return what is wrong with groups, which read these streams."""
+    result = connection.execute(
+        TROUBLES_OF_GROUPS, {"streams": list(streams), "groups": list(groups)}
+    )
+    return [Trouble(**row._mapping) for row in result]

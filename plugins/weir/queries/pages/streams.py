@@ -100,25 +100,6 @@ def numbers(connection: Connection, *, names: Sequence[str]) -> list[Numbers]:
     return [Numbers(**row._mapping) for row in result]
 
 
-FLAWS = text(
-    """SELECT stream, flaw, count(*) AS found FROM weir.flaws WHERE stream = ANY(:names) GROUP BY 1, 2"""
-)
-
-
-class Flaws(BaseModel):
-    """A row of `flaws`."""
-
-    stream: str
-    flaw: str
-    found: int
-
-
-def flaws(connection: Connection, *, names: Sequence[str]) -> list[Flaws]:
-    """Return what is wrong with streams, and how much of it."""
-    result = connection.execute(FLAWS, {"names": list(names)})
-    return [Flaws(**row._mapping) for row in result]
-
-
 SCOPES = text(
     """SELECT array(SELECT DISTINCT split_part(stream, '/', 1) FROM weir.stream_state ORDER BY 1) AS scopes,
     array(SELECT DISTINCT unnest(tags) FROM weir.stream_configuration ORDER BY 1) AS tags,

@@ -20,7 +20,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
   done.again();
   return [
     el("p", { class: "lead" }, health(of.health, now)),
-    alerts(of.alerts),
+    alerts(of.troubles),
     links(["Lineage", "lineage", { group: name }], ["Its runs", "runs", { reader_group: name }]),
     bar(
       ["Process", "process", { reader_group: name }],

@@ -5,7 +5,8 @@ import { address, ask, Refused } from "./rest.js";
 import { span } from "./words.js";
 
 const EVERY = 10_000; // milliseconds between two questions
-const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"], ["tables", "More"]];
+const COUNTED = 30_000; // and between two of what is wrong
+const PAGES = [["now", "Now"], ["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"], ["tables", "More"]];
 
 // Draw a page and keep it true.
 //
@@ -17,13 +18,14 @@ export function page({ here, title, asks, draw, tools = [], once = false, lacks 
   const name = document.title.split(" · ").pop();
   if (title) document.title = `${title} · ${name}`;
   const age = el("span", { class: "age", role: "status" });
+  const wrong = el("span", { class: "count", hidden: true });
   const error = el("div", { class: "error", role: "alert", hidden: true });
   const shown = el("div", { class: "shown", "aria-busy": "true" }, waiting());
   const reload = el("button", { class: "quiet", type: "button", title: "Ask again now (r)", click: () => again() }, "Refresh");
   document.body.append(
     el("a", { class: "skip", href: "#content" }, "To the content"),
     el("header", {},
-      el("a", { class: "brand", href: address("streams") }, el("img", { src: "assets/weir.svg", alt: "" }), "Weir"),
+      el("a", { class: "brand", href: address("now") }, el("img", { src: "assets/weir.svg", alt: "" }), "Weir", wrong),
       el("nav", { "aria-label": "Pages" }, PAGES.map(([path, text]) =>
         el("a", { href: address(path), "aria-current": path === here ? "page" : null }, text))),
       el("span", { class: "fresh" }, age, reload)),
@@ -75,6 +77,20 @@ export function page({ here, title, asks, draw, tools = [], once = false, lacks 
     age.classList.toggle("old", seconds > 60);
   }
 
+  // The number beside the name: of what is wrong, wherever one is.
+  async function count() {
+    if (document.hidden) return;
+    const found = await ask("now").catch(() => null); // the page itself says what is wrong with asking
+    if (!found) return;
+    const { troubles, more } = found.data;
+    wrong.hidden = !troubles.length;
+    wrong.textContent = more ? `${troubles.length}+` : troubles.length;
+    wrong.classList.toggle("red", troubles.some((one) => one.severity === "red"));
+    wrong.title = `${wrong.textContent} to look at`;
+  }
+
+  count();
+  setInterval(count, COUNTED);
   setInterval(tell, 1000);
   document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : once || again()));
   document.addEventListener("keydown", (event) => key(event, again));

@@ -26,7 +26,7 @@ function draw({ facts: of, settings, rejected, columns, transactions, files, ret
   requestAnimationFrame(keyMap.again); // then it has a width
   return [
     el("p", { class: "lead" }, health(of.health, now)),
-    alerts(of.alerts),
+    alerts(of.troubles),
     links(
       ["Events", "events", { name }],
       ["Files", "files", { name }],

@@ -1,4 +1,4 @@
-"""The alerts of retention, and which of them a task has told. Made by `make queries` from sql/annex/alerts/queries/operator.sql."""
+"""What is wrong, and which of them a task has told. Made by `make queries` from sql/annex/alerts/queries/operator.sql."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -6,24 +6,28 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 ALERTS = text(
-    """SELECT stream, reader_group, alert, at, message FROM retention_alerts
-ORDER BY at, stream, reader_group, alert"""
+    """SELECT kind || ' ' || subject AS key, stream, reader_group, kind AS alert, severity, since AS at, sentence AS message, advice
+FROM weir.troubles WHERE NOT query @> jsonb_build_object('dag_id', CAST(:dag_id AS text), 'task_id', CAST(:task_id AS text))
+ORDER BY since, subject, kind"""
 )
 
 
 class Alerts(NamedTuple):
     """A row of `alerts`."""
 
-    stream: str
+    key: str
+    stream: str | None
     reader_group: str | None
     alert: str
-    at: datetime
+    severity: str
+    at: datetime | None
     message: str
+    advice: str
 
 
-def alerts(connection: Connection) -> list[Alerts]:
-    """Return what somebody should look at now."""
-    result = connection.execute(ALERTS)
+def alerts(connection: Connection, *, dag_id: str, task_id: str) -> list[Alerts]:
+    """Return what is wrong now; but what becomes of a task, it does not tell itself."""
+    result = connection.execute(ALERTS, {"dag_id": dag_id, "task_id": task_id})
     return [Alerts._make(row) for row in result]
 
 

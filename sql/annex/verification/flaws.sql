@@ -1,2 +1,0 @@
-UNION ALL
-SELECT d.stream, 'damaged file' FROM weir.damage d

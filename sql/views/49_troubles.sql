@@ -1,0 +1,134 @@
+-- What somebody should do something about now: one rule for each state, for the pages, the terminal, alerts and metrics.
+-- Each part finds the few that may be in its state by an index or a cheap comparison, and looks at these closely, so that
+-- ten thousand streams that are well cost little. A page asks for a stream or a group by its name.
+
+CREATE OR REPLACE VIEW weir.troubles AS
+SELECT 'old transaction' AS kind, CASE WHEN t.since < clock_timestamp() - interval '1 hour' THEN 'red' ELSE 'amber' END AS severity,
+       t.who AS subject, NULL::text AS stream, NULL::text AS reader_group, t.since, 'an old transaction' AS words,
+       format('A transaction of %s has been open for long: commits wait for it to be versions, and nothing is vacuumed.', t.who) AS sentence,
+       CASE WHEN t.pid IS NULL THEN 'if it is stuck, end it in its database: ROLLBACK PREPARED ' || quote_literal(t.gid)
+            ELSE format('if it is stuck, end it: SELECT pg_terminate_backend(%s)', t.pid) END AS advice,
+       NULL::text AS action, '{}'::jsonb AS given, NULL::text AS page, '{}'::jsonb AS query
+FROM (
+    SELECT a.pid, NULL::text AS gid, a.xact_start AS since, format('session %s of %s in database %s', a.pid, a.usename, a.datname) AS who
+    FROM pg_stat_activity a
+    WHERE a.backend_type = 'client backend' AND (a.backend_xid IS NOT NULL OR a.backend_xmin IS NOT NULL OR a.state LIKE 'idle in%')
+      AND a.xact_start < clock_timestamp() - interval '10 minutes'
+    UNION ALL
+    SELECT NULL, p.gid, p.prepared, format('%s, prepared as %s in database %s', p.owner, quote_literal(p.gid), p.database)
+    FROM pg_prepared_xacts p
+    WHERE p.prepared < clock_timestamp() - interval '10 minutes' AND pg_has_role(p.owner, 'USAGE')
+    UNION ALL  -- one for which commits wait already, or whose beginning is hidden from this login
+    SELECT v.pid, NULL, v.waiting_since, format('session %s of %s in database %s', v.pid, v.login, v.database)
+    FROM weir.waiting_versions v
+    WHERE v.waiting_since < clock_timestamp() - interval '1 minute' AND v.pid IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = v.pid AND a.xact_start < clock_timestamp() - interval '10 minutes')) t
+UNION ALL
+SELECT 'disk full', CASE WHEN d.free < 0.03 * d.size THEN 'red' ELSE 'amber' END, d.root, NULL, NULL, r.updated_at, 'a full disk',
+       format('The disk of %s has %s %% left.', d.root, floor(100 * d.free / d.size)),
+       'delete what else is on it, let streams keep less, or give it more', NULL, '{}', 'retention', '{}'
+FROM (SELECT j.report, j.updated_at FROM weir_internal.job_run j
+      WHERE j.job = 'upkeep' AND j.report IS NOT NULL AND j.started_at > clock_timestamp() - interval '2 days'
+      ORDER BY j.started_at DESC LIMIT 1) r
+CROSS JOIN LATERAL jsonb_to_recordset(r.report -> 'disks') AS d (root text, free double precision, size double precision)
+WHERE d.free < 0.1 * d.size
+UNION ALL
+SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
+       format('%s later than now, up to %s UTC: Postgres''s clock was ahead, or is behind. The first is %s.',
+              weir_internal.counted(count(*), 'time') || CASE WHEN count(*) = 1 THEN ' is' ELSE ' are' END,
+              to_char(max(c.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), (array_agg(c.what || ' ' || c.name ORDER BY c.at DESC, c.what, c.name))[1]),
+       'mend Postgres''s clock if it is behind; else the view weir.clocks_ahead says what waits until then', NULL, '{}', NULL, '{}'
+FROM weir.clocks_ahead c HAVING count(*) > 0
+UNION ALL
+SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WHEN 'by hand' THEN 'amber' ELSE 'red' END,
+       concat_ws('/', j.dag_id, j.run_id, j.task_id, nullif(j.map_index, -1)), NULL, NULL, j.updated_at,
+       CASE j.state WHEN 'running' THEN 'a run is stuck' ELSE 'a run failed' END,
+       CASE WHEN j.state = 'running' THEN format('The run %s of %s (%s) gives no sign of life.', j.run_id, j.dag_id, j.job)
+            ELSE format('The run %s of %s (%s) %s', j.run_id, j.dag_id, j.job,
+                        CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END,
+       'mend what its sentence names, and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
+       NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
+FROM weir_internal.job_run j
+WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
+  AND (j.state <> 'running' OR j.updated_at < clock_timestamp() - interval '2 minutes')
+  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try
+                  WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
+                    AND o.try_number > j.try_number)
+  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
+                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded')
+-- each annex: troubles.sql
+UNION ALL
+SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),
+       CASE a.alert WHEN 'lost' THEN 'lost unread events' WHEN 'soon lost' THEN 'will lose unread events'
+            ELSE 'has timed out and holds nothing back' END,
+       (array_agg(upper(left(a.message, 1)) || substr(a.message, 2) ORDER BY a.at DESC))[1] || '.',
+       CASE a.alert WHEN 'lost' THEN 'let it read oftener, or let the stream keep more'
+            ELSE 'let its readers run, or let the stream keep more' END,
+       'update_stream', jsonb_build_object('stream', a.stream), 'stream', jsonb_build_object('name', a.stream)
+FROM weir.retention_alerts a GROUP BY a.stream, a.reader_group, a.alert
+UNION ALL
+SELECT 'reader died', CASE WHEN EXISTS (
+           SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND NOT weir_internal.reader_is_gone(o.lease_until, 120))
+           THEN 'amber' ELSE 'red' END,
+       g.name, NULL, g.name, d.since, CASE WHEN d.readers = 1 THEN 'its reader died' ELSE d.readers || ' readers died' END,
+       format('%s of reader group %s died over %s.', CASE WHEN d.readers = 1 THEN 'Reader ' || d.first ELSE weir_internal.counted(d.readers, 'reader') END,
+              g.name, weir_internal.counted(d.events, 'event')),
+       'run a reader of the group again: it takes over what they read; or take them offline', 'reader_offline',
+       jsonb_build_object('reader_group', g.name, 'reader', d.first), 'group', jsonb_build_object('name', g.name)
+FROM (SELECT b.group_id, count(*) AS readers, sum(b.events)::bigint AS events, min(b.reader_id) AS first,
+             min(CASE WHEN r.lease_until > b.opened_at THEN r.lease_until ELSE b.opened_at END) AS since
+      FROM weir_internal.reader_batch b JOIN weir_internal.reader r USING (group_id, reader_id)
+      WHERE b.state = 'open' AND weir_internal.reader_is_gone(r.lease_until, 120) GROUP BY b.group_id) d
+JOIN weir_internal.reader_group g USING (group_id)
+UNION ALL
+SELECT w.kind, CASE WHEN w.kind = 'no reader' AND w.since + w.patience < clock_timestamp() - interval '1 day' THEN 'red' ELSE 'amber' END,
+       g.name, NULL, g.name, w.since,
+       CASE w.kind WHEN 'no reader' THEN 'no reader' WHEN 'falls behind' THEN 'won''t catch up' ELSE 'makes no progress' END,
+       format(CASE w.kind WHEN 'no reader' THEN 'Nobody reads for group %s: %s wait.'
+                          WHEN 'falls behind' THEN 'Reader group %s won''t catch up at its pace of the last hour: %s wait.'
+                          ELSE 'The readers of group %s have committed nothing for an hour: %s wait.' END,
+              g.name, weir_internal.counted(w.events, 'event')),
+       CASE w.kind WHEN 'no reader' THEN 'start its readers, or unpause their DAG; delete the group if nobody needs it'
+                   WHEN 'falls behind' THEN 'give it more readers, and the streams more segments'
+                   ELSE 'look at what its newest run says; take a reader that hangs offline' END,
+       CASE w.kind WHEN 'no reader' THEN 'process' WHEN 'falls behind' THEN 'process' ELSE 'reader_offline' END,
+       jsonb_build_object('reader_group', g.name), 'group', jsonb_build_object('name', g.name)
+FROM weir_internal.reader_group g
+CROSS JOIN LATERAL (
+    SELECT EXISTS (SELECT FROM weir_internal.reader r WHERE r.group_id = g.group_id
+                   AND NOT weir_internal.reader_is_gone(r.lease_until, 120)) AS is_read OFFSET 0) r
+CROSS JOIN LATERAL (
+    SELECT weir_internal.patience_with(g.name) AS patience, sum(l.unread_events)::bigint AS events, min(l.behind_since) AS behind
+    FROM weir.lag l WHERE l.reader_group = g.name) l
+CROSS JOIN LATERAL (
+    SELECT 'no reader' AS kind, l.patience, l.events, l.behind AS since
+    WHERE NOT r.is_read AND greatest(l.behind, g.moved_at) + l.patience < clock_timestamp()
+      AND NOT EXISTS (SELECT FROM weir_internal.reader_batch b JOIN weir_internal.reader o USING (group_id, reader_id)
+                      WHERE b.group_id = g.group_id AND b.state = 'open')
+    UNION ALL
+    SELECT CASE WHEN c.read_rate IS NULL THEN 'no progress' ELSE 'falls behind' END, l.patience, l.events, l.behind
+    FROM weir.catch_up c
+    WHERE r.is_read AND c.reader_group = g.name AND c.catch_up IS NULL AND l.behind < clock_timestamp() - interval '10 minutes'
+      AND (c.read_rate IS NOT NULL OR NOT EXISTS (
+          SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND o.joined_at > clock_timestamp() - interval '1 hour'))) w
+WHERE g.group_id IN (  -- those that have something to read, and have read nothing of the last ten minutes
+    SELECT p.group_id FROM weir_internal.reader_group_segment p
+    JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
+    LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
+    WHERE p.state IN ('assigned', 'unassigned') AND (t.tail_offset IS NULL OR p.next_offset < t.tail_offset)
+      AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < weir_internal.now_clock() - 600000000)
+  AND (r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes');
+COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
+COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed, of the last day; run stuck: it gives no sign of life; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
+COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';
+COMMENT ON COLUMN weir.troubles.subject IS 'What it is about; with the kind, its identity.';
+COMMENT ON COLUMN weir.troubles.stream IS 'The stream; null if it is about none alone.';
+COMMENT ON COLUMN weir.troubles.reader_group IS 'The reader group; null if it is about none.';
+COMMENT ON COLUMN weir.troubles.since IS 'Since when, or when it happened or will; null if that is not known.';
+COMMENT ON COLUMN weir.troubles.words IS 'What it is in a few words, behind the name of what it is about.';
+COMMENT ON COLUMN weir.troubles.sentence IS 'What it is.';
+COMMENT ON COLUMN weir.troubles.advice IS 'What to do about it.';
+COMMENT ON COLUMN weir.troubles.action IS 'The action that may help, as in weir.job_runs; null: none.';
+COMMENT ON COLUMN weir.troubles.given IS 'What that action is given.';
+COMMENT ON COLUMN weir.troubles.page IS 'The page that shows it; null: none.';
+COMMENT ON COLUMN weir.troubles.query IS 'Of what, as the query of the address of that page.';
