@@ -24,6 +24,7 @@ from weir.pages import (
     stores,
     stream,
     streams,
+    timeline,
 )
 from weir.pages.answering import Refusal
 from weir.pages.shells import STATIC, modules_of
@@ -36,6 +37,7 @@ PAGES = (
     "group",
     "run",
     "retention",
+    "time",
     "runs",
     "act",
     "files",
@@ -95,6 +97,7 @@ def create_app(access: Access) -> FastAPI:
         (groups.router, access.streams),
         (group_work.router, access.streams),
         (retention.router, access.streams),
+        (timeline.router, access.streams),
         (lineage.router, access.streams),
         (stores.router, access.streams),
         (newest_runs.router, _runs_of(access)),

@@ -17,8 +17,8 @@ function label(at, step) {
   return step < 60 ? text.slice(11, 19) : text.slice(11, 16);
 }
 
-// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars, steps, dash, colour }];
-// colour: the name of a colour of the page. said: how a value is written in the legend, which has the newest ones where nobody points.
+// A chart that fills its width. data: columns as uPlot takes them, the first in seconds. series: [{ label, bars, steps, dash, gaps, colour }];
+// gaps: a line goes on over what is not known; colour: the name of a colour of the page. said: how a value is written in the legend, which has the newest ones where nobody points.
 export function chart(data, series, { height = 180, title, said = number, axis: written = short } = {}) {
   const place = el("div", { class: "chart", role: "img", "aria-label": title });
   const last = series.map((_, i) => data[i + 1].findLastIndex((one) => one !== null));
@@ -38,8 +38,8 @@ export function chart(data, series, { height = 180, title, said = number, axis: 
       axes: [{ ...axis, incrs: STEPS, values: (_, times, __, ___, step) => times.map((at) => label(at, step)) },
         { ...axis, size: 64, values: (_, all) => all.map(written) }],
       scales: { y: { range: (_, low, high) => [Math.min(0, low), high || 1] } },
-      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps, dash, colour: name = "--accent" }) => ({
-        label, stroke: colour(name), dash, width: bars ? 0 : 1.5, points: { show: false }, value: (_, value) => (value === null ? "–" : said(value)),
+      series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps, dash, gaps, colour: name = "--accent" }) => ({
+        label, stroke: colour(name), dash, spanGaps: gaps, width: bars ? 0 : 1.5, points: { show: false }, value: (_, value) => (value === null ? "–" : said(value)),
         ...(bars ? { fill: colour(name), paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),
         ...(steps ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
       }))],

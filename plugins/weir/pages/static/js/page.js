@@ -5,7 +5,7 @@ import { address, ask, Refused } from "./rest.js";
 import { span } from "./words.js";
 
 const EVERY = 10_000; // milliseconds between two questions
-const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"]];
+const PAGES = [["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["time", "Over time"], ["runs", "Runs"], ["stores", "Adjunct stores"]];
 
 // Draw a page and keep it true.
 //

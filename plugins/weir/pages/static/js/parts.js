@@ -31,7 +31,8 @@ export function rate(activity) {
     el("span", {}, perSecond(all / seconds), el("small", {}, `in the last ${window}`)));
 }
 
-function perSecond(value) {
+// A rate, in the unit in which it has digits.
+export function perSecond(value) {
   if (value >= 1) return `${short(value)}/s`;
   return value * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
 }
