@@ -15,6 +15,7 @@ from weir.settings import Settings
 ASKED = 10
 MOST_BYTES = 300_000  # of an answer
 LONG = "/api/streams/bench/long"
+_LINES = ",".join(["bench/long", "long", *(f"bench/s{i},s{i}-1" for i in range(1, 8))])
 PATHS = {
     "streams": "/api/streams",
     "search": "/api/streams?search=s9&sort=changed",
@@ -36,6 +37,10 @@ PATHS = {
     "runs": "/api/runs?upkeep=false",
     "run": "/api/runs/dag?run_id=42&task_id=process",
     "retention": "/api/retention",
+    "retention_week": "/api/retention?days=7",
+    "time": "/api/time",
+    "time_month": f"/api/time?hours=720&of={_LINES}",
+    "owners": "/api/time/owners",
 }
 
 

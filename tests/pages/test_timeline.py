@@ -1,16 +1,18 @@
 """Streams, groups and owners over time: what was recorded is what a count over the commits says."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from playwright.sync_api import Page, expect
 
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
-from tests.pages.conftest import told
+from tests.pages.conftest import Served, look, told
 from tests.world.groups import Group
 from tests.world.past import pass_hours
 from tests.world.streams import Lane, rows, run
@@ -230,3 +232,68 @@ def test_a_rate_is_that_between_two_records() -> None:
     at = [NOW + timedelta(seconds=10 * i) for i in range(6)]
     recorded = [None, at[0], at[0], at[2], None, at[4]]
     assert rates_of(at, recorded, [None, 0, 0, 40, None, 20]) == [2.0, 2.0, 0.0, 0.0, None, None]
+
+
+# What charts write at their axes of time, each canvas by itself.
+_LABELS = """const write = CanvasRenderingContext2D.prototype.fillText;
+window.labels = new Map();
+CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+  const mine = window.labels.get(this.canvas) ?? new Map();
+  window.labels.set(this.canvas, mine.set(where.map(Math.round).join(), text));
+  return write.call(this, text, ...where);
+};"""
+_TIMES = """() => [...window.labels].filter(([canvas]) => canvas.isConnected).map(([, all]) =>
+  [...all.values()].filter((one) => /^\\d\\d[:-]\\d\\d/.test(one)))"""
+
+
+@pytest.mark.server
+def test_the_chart_has_lines_and_what_is_foretold_and_no_label_twice(
+    page: Page, served: Served, database: Database, owner: Database
+) -> None:
+    lanes = [
+        Lane.made(database, 2, name=f"shop/{name}", retention="age", retain_max_age=3600)
+        for name in ("orders", "refunds")
+    ]
+    group = Group.made(*lanes, name="totals")
+    reader = group.reader()
+    for i in range(8):
+        lanes[0].append({"0.0": 900 + 70 * (i % 3)})
+        lanes[1].append({"1.0": 300 + 40 * i})
+        capture(database)
+        if i % 2:
+            reader.commit(reader.open(700))
+            record_groups(database, [group.name])
+        keep_history(database)
+        pass_hours(owner, 3)
+    lanes[0].append({"0.0": 50})
+    page.add_init_script(_LABELS)
+    page.goto(f"{served.address}/streams")
+    expect(page.locator("tbody tr").first).to_contain_text("in the last")
+    page.get_by_role("link", name="Over time").click()
+    expect(page.get_by_role("heading", name="Events appended per second")).to_be_visible()
+    expect(page.locator(".chart").first).to_have_attribute("aria-label", re.compile("shop/refunds"))
+    expect(page.locator(".u-legend").first).to_contain_text("shop/orders")
+    expect(page.locator("main")).not_to_contain_text("--")
+    expect(page.locator("tbody tr", has_text="shop/orders").first).to_contain_text("maximum age")
+    look(page, "time-appended")
+    page.get_by_label("What is shown").select_option("kept")
+    expect(page.locator(".u-legend").first).to_contain_text("shop/orders, foretold")
+    page.get_by_label("How long a time").select_option("168")
+    expect(page.get_by_role("heading", name="Bytes kept, by owner")).to_be_visible()
+    look(page, "time-kept")
+    page.get_by_label("What is shown").select_option("unread")
+    page.get_by_label("How long a time").select_option("24")
+    expect(page.locator(".u-legend").first).to_contain_text("totals, foretold")
+    expect(page.locator("main")).to_contain_text("at the rates of the last hour")
+    look(page, "time-unread")
+    for labels in page.evaluate(_TIMES):
+        assert len(labels) == len(set(labels)), labels
+    assert "show=unread" in page.url
+    page.get_by_label("What is shown").select_option("kept")
+    page.get_by_role("link", name="in a week").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.get_by_label("When")).to_have_value("7")
+    look(page, "retention-week")
+    page.goto(f"{served.address}/group?name=totals")
+    expect(page.locator(".facts")).to_contain_text("in the last hour it read")
+    look(page, "group-hour")
