@@ -274,7 +274,9 @@ def test_the_chart_has_lines_and_what_is_foretold_and_no_label_twice(
     expect(page.locator(".chart").first).to_have_attribute("aria-label", re.compile("shop/refunds"))
     expect(page.locator(".u-legend").first).to_contain_text("shop/orders")
     expect(page.locator("main")).not_to_contain_text("--")
-    expect(page.locator(".scroll tbody tr", has_text="shop/orders").first).to_contain_text("maximum age")
+    expect(page.locator(".scroll tbody tr", has_text="shop/orders").first).to_contain_text(
+        "maximum age"
+    )
     look(page, "time-appended")
     page.get_by_label("What is shown").select_option("kept")
     expect(page.locator(".u-legend").first).to_contain_text("shop/orders, foretold")

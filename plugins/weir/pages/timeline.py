@@ -217,7 +217,8 @@ def rates_of(
 
 def _streams(c: Connection, names: list[str], span: Span, grain: int) -> list[StreamLine]:
     past = sql.streams(c, times=span.times, grain=grain, names=names)
-    _check_all("stream", names, [one.stream for one in past])
+    if missing := _missing(names, [one.stream for one in past]):
+        raise NotFound("stream_not_found", f"there is no stream {missing}.")
     gone = {name: [0] * len(span.times) for name in names}
     for row in sql.truncated(c, times=span.times, names=names):
         gone[row.stream][row.after - 1] = row.bytes
@@ -248,7 +249,10 @@ def _streams(c: Connection, names: list[str], span: Span, grain: int) -> list[St
 
 def _groups(c: Connection, names: list[str], span: Span, grain: int) -> list[GroupLine]:
     past = sql.groups(c, times=span.times, grain=grain, names=names)
-    _check_all("reader group that reads a stream", names, [one.reader_group for one in past])
+    if missing := _missing(names, [one.reader_group for one in past]):
+        raise NotFound(
+            "group_not_found", f"there is no reader group {missing} that reads a stream."
+        )
     lines = []
     for one in past:
         recorded, read, unread = [*one.recorded], [*one.read], [*one.unread]
@@ -287,8 +291,5 @@ def _aware(at: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _check_all(what: str, names: Sequence[str], found: Sequence[str]) -> None:
-    missing = next((name for name in names if name not in found), None)
-    if missing is not None:
-        code = "stream_not_found" if what == "stream" else "group_not_found"
-        raise NotFound(code, f"there is no {what} {missing}.")
+def _missing(names: Sequence[str], found: Sequence[str]) -> str | None:
+    return next((name for name in names if name not in found), None)

@@ -120,6 +120,7 @@ class UpkeepReport(TypedDict):
     pruned_runs: int
     pruned_compactions: int
     forgotten: object
+    pruned_history: int
     packed: list[Packed]
     compacted: list[Compacted]
 

@@ -38,7 +38,7 @@ CROSS JOIN LATERAL (
         LIMIT 1) v ON true) p
 WHERE s.stream_name = ANY(:names) AND s.state <> 'deleted' ORDER BY s.stream_name
 
--- name: truncated -> many
+-- name: truncated -> many Gone
 -- Return the bytes that were truncated of streams after each of some times, and before the next one.
 SELECT t.stream, width_bucket(t.truncated_at, CAST(:times AS timestamptz[])) AS after, sum(t.bytes)::bigint AS bytes
 FROM weir.truncations t

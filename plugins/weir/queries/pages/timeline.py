@@ -102,7 +102,7 @@ GROUP BY 1, 2 ORDER BY 1, 2"""
 )
 
 
-class Truncated(BaseModel):
+class Gone(BaseModel):
     """A row of `truncated`."""
 
     stream: str
@@ -112,10 +112,10 @@ class Truncated(BaseModel):
 
 def truncated(
     connection: Connection, *, times: Sequence[datetime], names: Sequence[str]
-) -> list[Truncated]:
+) -> list[Gone]:
     """Return the bytes that were truncated of streams after each of some times, and before the next one."""
     result = connection.execute(TRUNCATED, {"times": list(times), "names": list(names)})
-    return [Truncated(**row._mapping) for row in result]
+    return [Gone(**row._mapping) for row in result]
 
 
 GROUPS = text(

@@ -21,7 +21,7 @@ function label(at, step) {
 // gaps: a line goes on over what is not known; colour: the name of a colour of the page. said: how a value is written in the legend, which has the newest ones where nobody points.
 export function chart(data, series, { height = 180, title, said = number, axis: written = short } = {}) {
   const place = el("div", { class: "chart", role: "img", "aria-label": title });
-  const last = series.map((_, i) => data[i + 1].findLastIndex((one) => one !== null));
+  const last = series.map(({ dash }, i) => (dash ? -1 : data[i + 1].findLastIndex((one) => one !== null))); // what is foretold is not the newest
   let made = null;
 
   function build() {

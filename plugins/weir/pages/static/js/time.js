@@ -5,7 +5,7 @@ import { el, replace } from "./dom.js";
 import { page } from "./page.js";
 import { moment, perSecond, section, table } from "./parts.js";
 import { address, ask, given } from "./rest.js";
-import { number, short, size, some, span, time } from "./words.js";
+import { number, short, size, span, time } from "./words.js";
 
 const COLOURS = ["--accent", "--line0", "--line2", "--line1", "--roll", "--line3", "--scale", "--policy"];
 // What a chart shows: of streams or groups, which of their numbers, in words, and how it is written, on the axis too.
@@ -26,7 +26,7 @@ const names = el("input", { type: "search", placeholder: "Streams and reader gro
   value: wanted.of, spellcheck: "false", autocomplete: "off", change: () => change({ of: names.value.replaceAll(/\s+/g, "") }) });
 const what = choice("What is shown", Object.entries(SHOWN).map(([name, one]) => [name, one.title]), show, (value) => { show = value; address_(); redraw(); });
 const range = choice("How long a time", RANGES.map(([hours, text]) => [String(hours), `Over ${text}`]), wanted.hours, (hours) => change({ hours }));
-const until = el("input", { type: "datetime-local", "aria-label": "Until (UTC; empty: now)", title: "Until (UTC); empty: now",
+const until = el("input", { type: "datetime-local", title: "Empty: now",
   value: wanted.until.slice(0, 16), change: () => change({ until: until.value && `${until.value}:00Z` }) });
 const place = el("div", {});
 const owners = el("div", {});
@@ -36,7 +36,7 @@ const shown = page({
   title: "Over time",
   asks: () => ["time", wanted],
   draw,
-  tools: el("div", { class: "tools", role: "search" }, names, what, range, until),
+  tools: el("div", { class: "tools", role: "search" }, names, what, range, el("label", { class: "muted" }, "until (UTC) ", until)),
 });
 
 function choice(label, options, value, changed) {
@@ -93,7 +93,7 @@ function drawn(data, now) {
   const ends = lines.map((one) => `${one.name} ${one.values.at(-1) === null ? "not known" : said(one.values.at(-1))}`).join(", ");
   return [
     chart([all.map((when) => when / 1000), ...columns], series, { title: `${title} over time: ${ends}`, height: 300, said, axis }),
-    el("p", { class: "muted" }, `As recorded by ${time(now)} UTC, each ${span(data.step)}.`,
+    el("p", { class: "muted" }, `As recorded by ${time(now)} UTC, in parts of ${span(data.step)}.`,
       lines.some((one) => one.ahead.length) && (what === "kept" ? " Dashes: what is left once retention has truncated what it may by then, if nothing is appended, read or released."
         : " Dashes: what will be unread at the rates of the last hour.")),
   ];
@@ -151,10 +151,10 @@ async function keepers() {
     chart([data.at.map((one) => Date.parse(one) / 1000), ...lines.map((one) => one.bytes)],
       lines.map((one, i) => ({ label: name(one), steps: true, gaps: true, colour: COLOURS[i] ?? "--muted" })),
       { title: `Bytes kept, by owner: ${lines.map((one) => `${name(one)} ${size(one.bytes.findLast((bytes) => bytes !== null))}`).join(", ")}`, said: size, axis: size }),
+    el("p", { class: "muted" }, "As weir_upkeep found it each time that it ran."),
     table([
       { title: "Owner", cell: (one) => (one.owner && one.streams !== null ? el("a", { class: "name", href: address("streams", { owner: one.owner }) }, one.owner) : name(one)) },
       { title: "Streams", number: true, cell: (one) => (one.streams === null ? "" : number(one.streams)) },
       { title: "Kept", number: true, cell: (one) => size(one.bytes.findLast((bytes) => bytes !== null)) },
-    ], lines, { caption: "Bytes kept, by owner" }),
-    el("p", { class: "muted" }, `As weir_upkeep found it, ${some(data.at.length, "time")}.`)));
+    ], lines, { caption: "Bytes kept, by owner" })));
 }
