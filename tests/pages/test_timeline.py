@@ -287,7 +287,7 @@ def test_the_chart_has_lines_and_what_is_foretold_and_no_label_twice(
     page.get_by_label("How long a time").select_option("24")
     expect(page.locator(".u-legend").first).to_contain_text("totals, foretold")
     expect(page.locator("main")).to_contain_text("at the rates of the last hour")
-    look(page, "time-unread")
+    look(page, "time")
     for labels in page.evaluate(_TIMES):
         assert len(labels) == len(set(labels)), labels
     assert "show=unread" in page.url
