@@ -15,6 +15,7 @@ from weir.settings import Settings
 ASKED = 10
 MOST_BYTES = 300_000  # of an answer
 LONG = "/api/streams/bench/long"
+_LINES = ",".join(["bench/long", "long", *(f"bench/s{i},s{i}-1" for i in range(1, 8))])
 PATHS = {
     "now": "/api/now",
     "streams": "/api/streams",
@@ -41,6 +42,10 @@ PATHS = {
     "disk": "/api/tables/disk",
     "columns": "/api/tables/columns?stream=bench/long",
     "calendar": "/api/tables/calendar?stream=bench/long",
+    "retention_week": "/api/retention?days=7",
+    "time": "/api/time",
+    "time_month": f"/api/time?hours=720&of={_LINES}",
+    "owners": "/api/time/owners",
 }
 
 

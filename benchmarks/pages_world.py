@@ -45,10 +45,30 @@ def world(setting: Setting, size: Size) -> Database:
     if not database.snapshot(lambda c: c.execute(text(found), {"name": LONG.name}).all()):
         in_bulk(database, _MOVED)
         build(setting.server.dsn(name, "postgres"), {LONG: size.segments * 2 // 3})
+        in_bulk(database, _PAST)
         in_bulk(database, _LONG, stores=size.streams // 10, batches=size.segments)
         setting.server.psql("VACUUM ANALYZE", name)
     return database
 
+
+# What is recorded of every stream and group over time, as if all moved all the time.
+_PAST = """
+INSERT INTO stream_history (stream_id, grain, slot, recorded_at, events, bytes)
+SELECT s.stream_id, h.grain, b.slot - i * h.grain * interval '1 second',
+    b.slot - i * h.grain * interval '1 second', 1000000 - i, 100000000 - i
+FROM stream s CROSS JOIN history_grains() h
+JOIN history_slots(now()) b USING (grain)
+CROSS JOIN generate_series(1, least(extract(epoch FROM h.kept) / h.grain, 30)::int) i;
+INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread)
+SELECT g.group_id, g.stream_id, h.grain, h.slot, h.recorded_at, h.events, 5
+FROM reader_group_stream g JOIN stream_history h USING (stream_id);
+INSERT INTO owner_history (owner, grain, slot, streams, bytes)
+SELECT 'team_' || o, h.grain, b.slot - i * h.grain * interval '1 second', 100, i
+FROM generate_series(1, 100) o CROSS JOIN history_grains() h
+JOIN history_slots(now()) b USING (grain)
+CROSS JOIN generate_series(1, least(extract(epoch FROM h.kept) / h.grain, 720)::int) i
+WHERE h.grain >= 3600
+"""
 
 # In each segment's life, ten commits of what it has in all.
 _LONG = """

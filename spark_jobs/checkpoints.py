@@ -19,6 +19,7 @@ from weir.reader_groups.checkpoints.periodic import checkpoint_all
 from weir.reader_groups.checkpoints.records import Checkpointed
 from weir.reader_groups.groups.lag import read_lag
 from weir.reader_groups.groups.readers import expire
+from weir.reader_groups.history import record_groups
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ def run(job: Job, _arguments: Checkpoints) -> CheckpointsReport:
     check_warehouse_ownership(job.database, job.settings.warehouse)
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
+    groups = [one["reader_group"] for one in made]
+    record_groups(job.database, groups)
     report: CheckpointsReport = {
         "expired_readers": expired,
         "checkpoints": made,
-        "lag": [
-            one._asdict() for one in read_lag(job.database, [one["reader_group"] for one in made])
-        ],
+        "lag": [one._asdict() for one in read_lag(job.database, groups)],
     }
     return complete(report, expired, done=len(made), failed=failed)
 

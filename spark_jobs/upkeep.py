@@ -8,6 +8,7 @@ stores that have expired (`metadata_history`), old checkpoints that are automati
 It publishes what is new of the streams with the setting `publish`, and signs the certificates of
 erasures of which no file is left.
 It records how full the disks of the warehouse and of the state folder are.
+It records what the streams of each owner keep, and prunes what is known of sizes over time.
 It forgets that an Airflow watches a stream if no triggerer has said so for 30 days.
 Commits that are older than `pack_after` get one row of the time index for some thousand of them, in
 which no answer changes.
@@ -35,6 +36,7 @@ from weir.operations.runner import run_if_main
 from weir.operations.steps import UpkeepStep
 from weir.reader_groups.batches.history import prune_batches
 from weir.reader_groups.checkpoints.periodic import prune_checkpoints
+from weir.reader_groups.history import keep_history
 from weir.reader_groups.outputs.records import sweep_manifests
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.garbage import Swept, sweep
@@ -97,6 +99,7 @@ _STEPS = (
     ),
     UpkeepStep("forgotten", lambda job: forget(job.database)),
     UpkeepStep("disks", lambda job: rooms(job.settings.warehouse, str(job.settings.state))),
+    UpkeepStep("pruned_history", lambda job: keep_history(job.database)),
 )
 _LAST = (UpkeepStep("packed", _pack), UpkeepStep("compacted", _compact))
 
@@ -115,6 +118,7 @@ class UpkeepReport(TypedDict):
     pruned_compactions: int
     forgotten: object
     disks: list[Room]
+    pruned_history: int
     packed: list[Packed]
     compacted: list[Compacted]
 

@@ -150,7 +150,7 @@ BEGIN
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         WHERE c.relnamespace = 'weir_internal'::regnamespace AND c.relkind = 'r'
         GROUP BY c.oid, c.relname
-        HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request', 'watch')
+        HAVING array_agg(a.attname::text) && '{stream_id, group_id, store_id}' OR c.relname IN ('job_run', 'request', 'watch', 'owner_history')
     LOOP
         by_stream := format('NOT EXISTS (SELECT FROM weir_internal.hidden_stream h WHERE h.stream_id = %s.stream_id)', one.relname);
         by_group := format('NOT EXISTS (SELECT FROM weir_internal.hidden_group h WHERE h.group_id = %s.group_id)', one.relname);
@@ -160,6 +160,8 @@ BEGIN
                            CASE WHEN 'group_id' = ANY (one.columns) AND one.relname <> 'adjunct_store' THEN by_group END) END;
         seen := CASE one.relname
             WHEN 'stream' THEN 'owner IS NULL OR owner IN (SELECT weir_internal.own_roles())'
+            WHEN 'group_history' THEN by_stream
+            WHEN 'owner_history' THEN 'owner = '''' OR owner IN (SELECT weir_internal.own_roles())'
             WHEN 'watch' THEN 'EXISTS (SELECT FROM weir_internal.stream s WHERE s.stream_name = watch.stream_name AND s.state <> ''deleted'')
                 OR weir_internal.hides_nothing(current_user)'
             WHEN 'garbage' THEN  -- the folder of an output has its name

@@ -27,10 +27,10 @@ ROOMS = {
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
         time_index hole erased_keys packed_commits transaction transaction_input
         stream_writer stream_cut capture_queue retention_queue retention_decision truncation
-        truncated_range watch announcement""",
+        stream_history owner_history truncated_range watch announcement""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
-        reader reader_batch batch_input adjunct_pin checkpoint parquet_output placement
-        delivered_range""",
+        reader reader_batch batch_input adjunct_pin checkpoint group_history parquet_output
+        placement delivered_range""",
     "reader_groups.outputs": "",
     "reader_groups.groups": "",
     "reader_groups.checkpoints": "",

@@ -69,8 +69,9 @@ $$;
 COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'The subscribers (of those whose released cuts are given by name) without which the lower bound of all would be later.';
 
 -- bound: the lower bound of what the subscribers released. truncated_past: those that have not released everything
--- that a maximum truncates. next_at: when time alone will change the decision, or cause an alert.
-CREATE OR REPLACE FUNCTION weir_internal.decide_retention(in_stream_id bigint)
+-- that a maximum truncates. next_at: when time alone will change the decision, or cause an alert. in_at: when it decides; a
+-- later time than now foretells what time alone will bring.
+CREATE OR REPLACE FUNCTION weir_internal.decide_retention(in_stream_id bigint, in_at timestamptz DEFAULT clock_timestamp())
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
                held_by text[], truncated_past text[], timed_out text[], next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
@@ -100,7 +101,7 @@ BEGIN
     held_by := '{}';
     timed_out := '{}';
     truncated_past := '{}';
-    SELECT * INTO i FROM weir_internal.retention_inputs(sid);
+    SELECT * INTO i FROM weir_internal.retention_inputs(sid, in_at);
     l := i.limits;
     next_at := i.next_at;
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
@@ -235,7 +236,7 @@ BEGIN
     END IF;
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir_internal.decide_retention(bigint) IS 'What retention decides about an active stream: where it truncates (null: nothing), by which rule and why, and who holds events back.';
+COMMENT ON FUNCTION weir_internal.decide_retention(bigint, timestamptz) IS 'What retention decides about an active stream: where it truncates (null: nothing), by which rule and why, and who holds events back.';
 
 CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
@@ -258,13 +259,30 @@ END $$;
 COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and the reason, the new head (null: nothing would be truncated), the bound of the subscribers, how much would be truncated, which subscribers prevent more, which have timed out, and how many unread events each subscriber would lose. Retention does not change a sealed stream: the rule is sealed.';
 
 -- The one place that says about which streams a run decides.
-CREATE OR REPLACE FUNCTION weir_internal.retention_due() RETURNS TABLE (stream_id bigint, stream text, due_at timestamptz)
+CREATE OR REPLACE FUNCTION weir_internal.retention_due(in_at timestamptz DEFAULT clock_timestamp())
+RETURNS TABLE (stream_id bigint, stream text, due_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
     SELECT s.stream_id, s.stream_name, q.due_at
     FROM (SELECT u.stream_id, min(u.due_at) AS due_at FROM weir_internal.retention_queue u
-          WHERE u.due_at <= clock_timestamp() GROUP BY u.stream_id) q
+          WHERE u.due_at <= in_at GROUP BY u.stream_id) q
     JOIN weir_internal.stream s USING (stream_id)
     WHERE s.state = 'active'
 $$;
-COMMENT ON FUNCTION weir_internal.retention_due() IS 'The streams about which a run of retention would decide now, and since when it is due.';
+COMMENT ON FUNCTION weir_internal.retention_due(timestamptz) IS 'The streams about which a run of retention would decide at a time, and since when it is due.';
+
+-- Without settings of its own, so that Postgres puts it in place of its calls, and decides about the streams that are asked for.
+CREATE OR REPLACE FUNCTION weir.retention_by(at timestamptz)
+RETURNS TABLE (stream text, due_at timestamptz, retention text, rule text, reason text, events bigint, bytes bigint, head jsonb,
+               bound jsonb, held_by text[], timed_out text[], lost jsonb, lost_to_others jsonb)
+LANGUAGE sql STABLE ROWS 100
+AS $$
+    SELECT q.stream, q.due_at, s.retention, d.rule, d.reason, d.events, d.bytes, d.cut, d.bound, d.held_by, d.timed_out,
+           CASE WHEN d.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, d.cut) END,
+           CASE WHEN d.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, d.cut, false) END
+    FROM weir_internal.retention_due(at) q
+    JOIN weir_internal.stream s USING (stream_id)
+    CROSS JOIN LATERAL weir_internal.decide_retention(q.stream_id, at) d
+    WHERE s.retention <> 'keep'
+$$;
+COMMENT ON FUNCTION weir.retention_by(timestamptz) IS 'What runs of weir_retention truncate by a time, if until then nothing is appended, read or released: as weir.next_retention, of which it is the rule.';

@@ -119,7 +119,7 @@ COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When retentio
 
 -- A subscriber with an end that has released (or lost) everything before it needs nothing more, so retention asks
 -- only the others. If all subscribers have finished, retention may truncate what at least one has released.
-CREATE OR REPLACE FUNCTION weir_internal.subscribers_to_ask(in_stream_id bigint)
+CREATE OR REPLACE FUNCTION weir_internal.subscribers_to_ask(in_stream_id bigint, in_at timestamptz DEFAULT clock_timestamp())
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
@@ -136,7 +136,7 @@ AS $$
         WHERE gs.stream_id = in_stream_id AND g.subscriber
     ), done AS MATERIALIZED (
         SELECT h.readable, row_number() OVER () AS n
-        FROM h WHERE h.finished AND coalesce(h.times_out_at > clock_timestamp(), true)
+        FROM h WHERE h.finished AND coalesce(h.times_out_at > in_at, true)
     ), any_of AS (
         SELECT d.readable, d.n FROM done d WHERE d.n = 1
         UNION ALL
@@ -149,19 +149,20 @@ AS $$
     FROM h
     WHERE NOT h.finished OR NOT EXISTS (
         SELECT FROM h o
-        WHERE NOT o.finished AND coalesce(o.times_out_at > clock_timestamp(), true))
+        WHERE NOT o.finished AND coalesce(o.times_out_at > in_at, true))
 $$;
-COMMENT ON FUNCTION weir_internal.subscribers_to_ask(bigint) IS 'The subscribers that retention must ask: what each has released, and when it times out.';
+COMMENT ON FUNCTION weir_internal.subscribers_to_ask(bigint, timestamptz) IS 'The subscribers that retention must ask at a time: what each has released, and when it times out.';
 
--- Of a locked stream. next_at: when time alone will change the decision, or cause an alert.
-CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
+-- Of a locked stream, or of one as it would be at a later time if nothing happened. next_at: when time alone will change
+-- the decision, or cause an alert.
+CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint, in_at timestamptz DEFAULT clock_timestamp())
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 BEGIN
-    now := clock_timestamp();
+    now := in_at;
     SELECT z.events, z.bytes INTO tail_events, tail_bytes
     FROM weir_internal.size_till(in_stream_id, weir_internal.tail_cut(in_stream_id)) z;
     SELECT z.events, z.bytes INTO head_events, head_bytes
@@ -173,7 +174,7 @@ BEGIN
            least(min(h.times_out_at) FILTER (WHERE h.times_out_at > now),
                  min(w.at) FILTER (WHERE w.at > now))
     INTO subscribers, next_at
-    FROM weir_internal.subscribers_to_ask(in_stream_id) h
+    FROM weir_internal.subscribers_to_ask(in_stream_id, now) h
     CROSS JOIN LATERAL (
         SELECT weir_internal.loses_after(h.group_id, in_stream_id) - weir_internal.warning_time(in_stream_id) AS at) w;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
@@ -192,7 +193,7 @@ BEGIN
         WHERE s.stream_id = in_stream_id AND a.age IS NOT NULL));
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision of retention depends on.';
+COMMENT ON FUNCTION weir_internal.retention_inputs(bigint, timestamptz) IS 'What a decision of retention depends on.';
 
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
 -- but not before each minimum allows it.

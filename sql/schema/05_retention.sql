@@ -58,6 +58,39 @@ COMMENT ON COLUMN weir_internal.retention_decision.lost IS 'Per subscriber that 
 COMMENT ON COLUMN weir_internal.retention_decision.events IS 'How many events were truncated.';
 COMMENT ON COLUMN weir_internal.retention_decision.bytes IS 'How many bytes were truncated, as first committed.';
 
+-- How large streams were, at the end of parts of time: five minutes, hours and days (history_grains). A part in which
+-- nothing moved has no row. Rows are written beside the records of the same run, and pruned by their age.
+CREATE TABLE weir_internal.stream_history (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    grain integer NOT NULL,
+    slot timestamptz NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, grain, slot)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE weir_internal.stream_history IS 'How large each stream was over time: a row for each part of time in which it grew.';
+COMMENT ON COLUMN weir_internal.stream_history.grain IS 'How long the part of time is, in seconds.';
+COMMENT ON COLUMN weir_internal.stream_history.slot IS 'When the part began.';
+COMMENT ON COLUMN weir_internal.stream_history.recorded_at IS 'When the last cut of the part was recorded, which says so.';
+COMMENT ON COLUMN weir_internal.stream_history.events IS 'Events before the tail then, from the beginning of the stream.';
+COMMENT ON COLUMN weir_internal.stream_history.bytes IS 'Their bytes, as first committed.';
+
+CREATE TABLE weir_internal.owner_history (
+    owner text NOT NULL,
+    grain integer NOT NULL,
+    slot timestamptz NOT NULL,
+    streams bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (owner, grain, slot)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE weir_internal.owner_history IS 'What the streams of each owner kept over time, as weir_upkeep found it.';
+COMMENT ON COLUMN weir_internal.owner_history.owner IS 'The owner; empty for the streams of nobody.';
+COMMENT ON COLUMN weir_internal.owner_history.grain IS 'How long the part of time is, in seconds.';
+COMMENT ON COLUMN weir_internal.owner_history.slot IS 'When the part began.';
+COMMENT ON COLUMN weir_internal.owner_history.streams IS 'How many streams they were.';
+COMMENT ON COLUMN weir_internal.owner_history.bytes IS 'The bytes between their heads and tails, as first committed.';
+
 -- Two queues of streams to look at, so that a run reads nothing of the streams that need nothing. Sessions
 -- only insert and delete rows, and so no session waits for another.
 CREATE TABLE weir_internal.capture_queue (stream_id bigint NOT NULL);

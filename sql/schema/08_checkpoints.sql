@@ -26,3 +26,22 @@ COMMENT ON COLUMN weir_internal.checkpoint.released IS 'Whether it released even
 COMMENT ON COLUMN weir_internal.checkpoint.waits_for IS 'The batches that were open when it was asked for. It waits as long as one of them is open.';
 COMMENT ON COLUMN weir_internal.checkpoint.expires_at IS 'When it times out; null for one that never waited.';
 COMMENT ON COLUMN weir_internal.checkpoint.ended_at IS 'When it was completed, was cancelled or timed out.';
+
+-- See stream_history: what is unread at a later time is what was unread here and what was appended since.
+CREATE TABLE weir_internal.group_history (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    stream_id bigint NOT NULL,
+    grain integer NOT NULL,
+    slot timestamptz NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    read bigint NOT NULL,
+    unread bigint NOT NULL,
+    PRIMARY KEY (group_id, stream_id, grain, slot)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE weir_internal.group_history IS 'How far each group was in each stream over time: a row for each part of time in which it moved.';
+COMMENT ON COLUMN weir_internal.group_history.stream_id IS 'The stream.';
+COMMENT ON COLUMN weir_internal.group_history.grain IS 'How long the part of time is, in seconds.';
+COMMENT ON COLUMN weir_internal.group_history.slot IS 'When the part began.';
+COMMENT ON COLUMN weir_internal.group_history.recorded_at IS 'When weir_checkpoints last recorded it in the part.';
+COMMENT ON COLUMN weir_internal.group_history.read IS 'Events before its position then, from the beginning of the stream.';
+COMMENT ON COLUMN weir_internal.group_history.unread IS 'Events that it had not read then.';

@@ -18,6 +18,8 @@ ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_name SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_history ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.group_history ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;

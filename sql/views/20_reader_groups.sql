@@ -357,15 +357,7 @@ COMMENT ON COLUMN weir.retention_alerts.at IS 'When it happened, or will happen.
 COMMENT ON COLUMN weir.retention_alerts.message IS 'The alert as a sentence.';
 
 CREATE OR REPLACE VIEW weir.next_retention AS
-SELECT q.stream, q.due_at, s.retention, d.rule, d.reason, d.events, d.bytes, d.cut AS head, d.bound, d.held_by,
-       d.timed_out,
-       CASE WHEN d.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, d.cut) END AS lost,
-       CASE WHEN d.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, d.cut, false) END
-           AS lost_to_others
-FROM weir_internal.retention_due() q
-JOIN weir_internal.stream s USING (stream_id)
-CROSS JOIN LATERAL weir_internal.decide_retention(q.stream_id) d
-WHERE s.retention <> 'keep';
+SELECT * FROM weir.retention_by(statement_timestamp());
 COMMENT ON VIEW weir.next_retention IS 'What a run of weir_retention would decide if it began now: the streams of which it may truncate something, how much of each would go, by which rule, and who would lose what. It is the decision of the run itself, without its locks. A page of many streams gives their names: each decision takes milliseconds.';
 COMMENT ON COLUMN weir.next_retention.due_at IS 'Since when there is something to decide.';
 COMMENT ON COLUMN weir.next_retention.retention IS 'The policy: age, size or consumed. A stream that keeps everything is not here.';

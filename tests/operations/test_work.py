@@ -81,8 +81,8 @@ class World:
         raise AssertionError(f"there is always something to do: {found}")
 
     def state(self) -> dict[str, list[str]]:
-        """Return what is in all tables, but what runs say of themselves."""
-        own = {"job_run", "installation", "alembic_version"}
+        """Return what is in all tables, but what runs say of themselves, or of their time."""
+        own = {"job_run", "installation", "alembic_version", "owner_history"}
         tables = rows(
             self.database,
             """SELECT relname FROM pg_class WHERE relnamespace = 'weir_internal'::regnamespace

@@ -22,6 +22,8 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
+from weir.reader_groups.history import keep_history, record_groups
+from weir.retention.capture import capture
 from weir.settings import Settings
 
 _DATABASE = TestDatabase("hidden", "", "")
@@ -374,6 +376,27 @@ def test_nobody_lists_what_is_hidden_and_what_is_due_is_told_of_what_is_seen(
     for database in (shop, bank, jobs):
         with raises("database_failed permission denied"):
             rows(database, "SELECT hidden_names('bank_app')")
+
+
+def test_the_past_is_told_of_what_is_seen(opened: Opened, secret: dict[str, int]) -> None:
+    shop, bank, jobs = (opened(one).database for one in ("shop_app", "bank_app", "weir_app"))
+    record_groups(jobs, ["secretive", "banks"])
+    capture(jobs)
+    keep_history(jobs)
+    for table, asked in (
+        ("group_history", "group_id IN (SELECT group_id FROM reader_group)"),
+        ("stream_history", "true"),
+        ("owner_history", "owner <> ''"),
+    ):
+        mine, others, all_ = (
+            {str(one) for one in rows(database, f"SELECT t FROM {table} t WHERE {asked}")}
+            for database in (shop, bank, jobs)
+        )
+        assert mine < all_, table
+        assert others < all_, table
+    seen = "SELECT DISTINCT owner FROM owner_history WHERE owner <> '' ORDER BY 1"
+    assert [one.owner for one in rows(shop, seen)] == ["team_shop"]
+    assert [one.owner for one in rows(bank, seen)] == ["team_bank"]
 
 
 def test_a_team_sees_the_runs_and_requests_of_its_logins_and_of_what_it_sees(

@@ -26,6 +26,7 @@ from weir.pages import (
     stream,
     streams,
     tables,
+    timeline,
 )
 from weir.pages.answering import Refusal
 from weir.pages.shells import STATIC, modules_of
@@ -39,6 +40,7 @@ PAGES = (
     "group",
     "run",
     "retention",
+    "time",
     "runs",
     "act",
     "files",
@@ -103,6 +105,7 @@ def create_app(access: Access) -> FastAPI:
         (groups.router, access.streams),
         (group_work.router, access.streams),
         (retention.router, access.streams),
+        (timeline.router, access.streams),
         (lineage.router, access.streams),
         (stores.router, access.streams),
         (tables.router, access.streams),

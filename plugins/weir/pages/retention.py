@@ -1,6 +1,8 @@
-"""What the next run of retention would do: the streams that it decides about, a few at a time,
-those first of which a maximum may truncate what nobody has read."""
+"""What runs of retention would do, now or by a later time if nothing else happened: the streams
+that they decide about, a few at a time, those first of which a maximum may truncate what nobody has
+read."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -23,22 +25,31 @@ class NextRetention(BaseModel):
     next: str | None
 
 
+def by_midnight(days: int) -> datetime:
+    """Return the next midnight (1), or a later one."""
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day + timedelta(days=days)
+
+
 @router.get("/retention")
 def list_decisions(
     asked: Asked,
     after: Annotated[str, Query(description="`next` of the answer before")] = "",
     limit: Annotated[int, Query(ge=1, le=10)] = 10,  # a decision takes up to ten milliseconds
+    days: Annotated[int, Query(ge=0, le=366, description="0: now; n: by the nth midnight")] = 0,
 ) -> NextRetention:
-    """Return what a run of retention would decide if it began now, about some streams. It locks and
-    changes nothing. Two statements."""
+    """Return what a run of retention would decide if it began now, about some streams; or what runs
+    decide by a midnight (UTC), if nothing is appended, read or released. It locks and changes
+    nothing. Two statements."""
     safe, _, name = (after or "0 ").partition(" ")
     if safe not in ("0", "1"):
         raise not_a_page(after)
 
     def read(connection: Connection) -> NextRetention:
-        due = sql.due(connection, safe=int(safe), name=name, limit=limit)
+        at = by_midnight(days) if days else datetime.now(UTC)
+        due = sql.due(connection, at=at, safe=int(safe), name=name, limit=limit)
         names = [place.partition(" ")[2] for place in due.places[:limit]]
-        made = {row.stream: row for row in sql.decided(connection, names=names)}
+        made = {row.stream: row for row in sql.decided(connection, at=at, names=names)}
         return NextRetention(
             decisions=[made[one] for one in names if one in made],
             due=due.due,

@@ -122,6 +122,7 @@ class UpkeepReport(TypedDict):
     pruned_compactions: int
     forgotten: object
     disks: list[Room]
+    pruned_history: int
     packed: list[Packed]
     compacted: list[Compacted]
 

@@ -21,7 +21,13 @@ WITH moved AS MATERIALIZED (
     CROSS JOIN LATERAL size_till(m.stream_id, c.cut) z
     WHERE m.turn AND m.state = 'active' AND m.cut IS DISTINCT FROM c.cut
     ON CONFLICT (stream_id, recorded_at) DO NOTHING
-    RETURNING stream_id, stream_name, cut, events, bytes
+    RETURNING stream_id, stream_name, recorded_at, cut, events, bytes
+), history AS (
+    INSERT INTO stream_history (stream_id, grain, slot, recorded_at, events, bytes)
+    SELECT m.stream_id, h.grain, h.slot, m.recorded_at, m.events, m.bytes
+    FROM made m CROSS JOIN LATERAL history_slots(m.recorded_at) h
+    ON CONFLICT (stream_id, grain, slot) DO UPDATE SET
+        recorded_at = EXCLUDED.recorded_at, events = EXCLUDED.events, bytes = EXCLUDED.bytes
 ), due AS (
     INSERT INTO retention_queue (stream_id, due_at)
     SELECT stream_id, clock_timestamp() FROM made

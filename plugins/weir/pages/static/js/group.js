@@ -33,7 +33,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
     ),
     facts([
       ["Unread", number(unread), size(of.streams.reduce((all, one) => all + one.unread_bytes, 0))],
-      pace && ["Catches up", catches(pace, unread), `reads ${perSecond(pace.read_rate)}, ${perSecond(pace.append_rate)} are appended`],
+      pace && ["Catches up", catches(pace, unread), `in the last hour it read ${perSecond(pace.read_rate)}, and ${perSecond(pace.append_rate)} were appended`],
       ["Readers", number(of.readers), of.open_batches ? some(of.open_batches, "open batch", "open batches") : "none is reading"],
       ["Last active", moment(of.active_at, now), `created ${time(of.created_at)}`],
       ["Checkpoint", of.checkpoint ?? "none", of.checkpoint_at && moment(of.checkpoint_at, now)],
@@ -58,7 +58,7 @@ function catches(pace, unread) {
 }
 
 function perSecond(rate) {
-  return rate === null ? "nothing lately" : `${short(rate)}/s`;
+  return rate === null ? "nothing" : `${short(rate)}/s`;
 }
 
 function blocked(found, now) {

@@ -6,7 +6,7 @@ import { span } from "./words.js";
 
 const EVERY = 10_000; // milliseconds between two questions
 const COUNTED = 30_000; // and between two of what is wrong
-const PAGES = [["now", "Now"], ["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["runs", "Runs"], ["stores", "Adjunct stores"], ["tables", "More"]];
+const PAGES = [["now", "Now"], ["streams", "Streams"], ["groups", "Reader groups"], ["retention", "Retention"], ["time", "Over time"], ["runs", "Runs"], ["stores", "Adjunct stores"], ["tables", "More"]];
 
 // Draw a page and keep it true.
 //

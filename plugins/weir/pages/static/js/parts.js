@@ -24,13 +24,15 @@ export function rate(activity) {
     const height = events ? Math.max(1.5, (events / most) * 20) : 0.6;
     return svg("rect", { x: i * width, y: 20 - height, width: width - 1, height });
   });
-  const said = `${number(all)} events in the last ${span(seconds)}, until ${time(activity.until)} UTC`;
+  const window = seconds === 3600 ? "hour" : span(seconds);
+  const said = `${number(all)} events in the last ${window}, until ${time(activity.until)} UTC`;
   return el("span", { class: "rate", title: said },
     svg("svg", { class: "spark", viewBox: `0 0 ${activity.events.length * width} 20`, role: "img", "aria-label": said }, bars),
-    el("span", {}, perSecond(all / seconds)));
+    el("span", {}, perSecond(all / seconds), el("small", {}, `in the last ${window}`)));
 }
 
-function perSecond(value) {
+// A rate, in the unit in which it has digits.
+export function perSecond(value) {
   if (value >= 1) return `${short(value)}/s`;
   return value * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
 }

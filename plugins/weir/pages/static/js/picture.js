@@ -15,7 +15,7 @@ document.body.append(el("main", {},
   el("p", { class: "muted" }, `As of ${time(at)} UTC.`),
   keyMap && section("Key space over time", keyMap.place),
   kept && section("Bytes over time", el("p", {}, `${size(kept.kept.at(-1))} kept at the end of this time${kept.next_time ? `; of what is kept now, the next retention truncates ${size(kept.next_time)}` : ""}.`),
-    chart([kept.at.map((one) => new Date(one) / 1000), kept.kept, kept.truncated], [{ label: "kept", steps: true }, { label: "truncated in this time", steps: true, other: true }],
+    chart([kept.at.map((one) => new Date(one) / 1000), kept.kept, kept.truncated], [{ label: "kept", steps: true }, { label: "truncated in this time", steps: true, colour: "--warn" }],
       { title: "Bytes that were kept and truncated, over time" })),
   unread.length > 0 && section("Unread over time", unread.map(unreadOf)),
   !keyMap && !unread.length && el("p", { class: "empty" }, "It reads no stream.")));

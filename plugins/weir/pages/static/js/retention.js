@@ -3,14 +3,20 @@
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
 import { facts, moment, section, table } from "./parts.js";
-import { address, ask } from "./rest.js";
+import { address, ask, given } from "./rest.js";
 import { number, size, some } from "./words.js";
 
 const ROWS = 200; // that are shown of a table
 let most = 100; // streams that are looked at without being asked to; each costs the database some milliseconds
 let walk = 0; // which answer is being continued: a later one takes its place
 
-page({ here: "retention", title: "What retention would truncate now", asks: () => ["retention", {}], draw });
+const WHEN = [["0", "Now"], ["1", "By tonight, 0:00 UTC"], ["7", "In a week"]];
+const wanted = { days: given.get("days") ?? "0" };
+const when = el("select", { "aria-label": "When", change: () => { wanted.days = when.value; history.replaceState(null, "", address("retention", wanted)); shown.again(); } },
+  WHEN.map(([days, text]) => el("option", { value: days }, text)));
+when.value = wanted.days;
+
+const shown = page({ here: "retention", title: "What retention would truncate", asks: () => ["retention", wanted], draw, tools: el("div", { class: "tools" }, when) });
 
 // Draw what was asked, and go on asking for the streams that follow.
 function draw(data, now) {
@@ -25,7 +31,7 @@ function draw(data, now) {
     show();
     while (next && found.length < most && mine === walk) {
       try {
-        const answer = await ask("retention", { after: next });
+        const answer = await ask("retention", { ...wanted, after: next });
         found.push(...answer.data.decisions);
         next = answer.data.next;
       } catch (raised) {
@@ -61,6 +67,7 @@ function content(found, { due }, next, now, more) {
     ]),
     next && found.length >= most && el("p", {}, el("button", { type: "button", click: more }, `Look at all ${number(due)}`),
       el("span", { class: "muted" }, " Those with a maximum were looked at first.")),
+    wanted.days !== "0" && el("p", { class: "muted" }, "As retention would decide then, if until then nothing is appended, read or released."),
     section("What would go", rows(going, now, "Nothing would be truncated.")),
     staying.length > 0 && section("What would stay, and why", rows(staying, now, "")),
   ];

@@ -1,0 +1,60 @@
+"""How far groups were over time, what the streams of owners kept, and for how long that is known. Made by `make queries` from sql/queries/reader_groups/history.sql."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+RECORD_GROUPS = text(
+    """INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread)
+SELECT g.group_id, l.stream_id, h.grain, h.slot, statement_timestamp(), z.events, l.unread_events
+FROM reader_group g JOIN weir.lag l ON l.reader_group = g.name
+CROSS JOIN LATERAL size_till(l.stream_id, l.position) z
+CROSS JOIN LATERAL history_slots(statement_timestamp()) h
+WHERE g.name = ANY(:groups)
+ON CONFLICT (group_id, stream_id, grain, slot) DO UPDATE SET
+    recorded_at = EXCLUDED.recorded_at, read = EXCLUDED.read, unread = EXCLUDED.unread"""
+)
+
+
+def record_groups(connection: Connection, *, groups: Sequence[str]) -> None:
+    """Record how far groups are now."""
+    result = connection.execute(RECORD_GROUPS, {"groups": list(groups)})
+    result.close()
+
+
+RECORD_OWNERS = text(
+    """INSERT INTO owner_history (owner, grain, slot, streams, bytes)
+SELECT o.owner, h.grain, h.slot, o.streams, o.bytes
+FROM (SELECT coalesce(s.owner, '') AS owner, count(*) AS streams, sum(s.bytes_retained)::bigint AS bytes
+      FROM weir.streams s GROUP BY 1) o
+CROSS JOIN LATERAL history_slots(statement_timestamp()) h WHERE h.grain >= 3600
+ON CONFLICT (owner, grain, slot) DO UPDATE SET streams = EXCLUDED.streams, bytes = EXCLUDED.bytes"""
+)
+
+
+def record_owners(connection: Connection) -> None:
+    """Record what the streams of each owner keep now."""
+    result = connection.execute(RECORD_OWNERS)
+    result.close()
+
+
+PRUNE = text(
+    """WITH streams AS (
+    DELETE FROM stream_history h USING history_grains() g
+    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+), groups AS (
+    DELETE FROM group_history h USING history_grains() g
+    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+), owners AS (
+    DELETE FROM owner_history h USING history_grains() g
+    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+)
+SELECT (SELECT count(*) FROM streams) + (SELECT count(*) FROM groups) + (SELECT count(*) FROM owners) AS pruned"""
+)
+
+
+def prune(connection: Connection) -> int:
+    """Delete the rows of the past that are older than such rows are kept; return how many."""
+    result = connection.execute(PRUNE)
+    value: int = result.scalar_one()
+    return value
