@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from weir.database.connection import Database
 from weir.errors import counted
@@ -14,6 +15,7 @@ from weir.local import logins
 from weir.local.backup import back_up, read_manifest
 from weir.local.installation import Installation
 from weir.local.restore import restore as restore_from
+from weir.operations.jobs import FORMS
 from weir.settings import Settings
 from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
@@ -64,8 +66,10 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
     settings = find_settings()
     for path in [*done.lacks, *done.damaged][:_SHOWN]:
         _say(f"{path} is missing or damaged, so its events are lacking")
-    with open_database(settings) as database:
-        report, sentence = run_job(Terminal(settings, database, given.json), "recover", {})
+    report, sentence = dict[str, Any](lost=[]), "what is unknown here was not looked for"
+    if "recover" in FORMS.names:  # of an annex
+        with open_database(settings) as database:
+            report, sentence = run_job(Terminal(settings, database, given.json), "recover", {})
     if given.json:
         print_json({**asdict(done), "recover": report})
         return 0
