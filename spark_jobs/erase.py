@@ -17,7 +17,7 @@ batch may be reading. When the last one is deleted, the certificate is signed, b
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import cast
 
 from weir.annex.erasure.asked import masked
@@ -168,7 +168,7 @@ def _loss(arguments: Erase, found: Measured) -> Loss:
             "keys": len(set(arguments.keys)), "condition": masked(arguments.condition),
         },
     }  # fmt: skip
-    return Loss(lines, {**gone, "remains": [one.__dict__ for one in found.remains]})
+    return Loss(lines, {**gone, "remains": [asdict(one) for one in found.remains]})
 
 
 def _asked(arguments: Erase) -> str:

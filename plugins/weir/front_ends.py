@@ -34,7 +34,7 @@ _COMMANDS = {"create_stream": "create"}  # those that are not the operation's na
 _POSITIONAL = {
     "ingest": ["files"], "process": ["reader_group", "function"], "apply": ["file"],
 }  # fmt: skip
-_SUBJECTS = ("adjunct_store", "stream", "reader_group")
+_SUBJECTS = ("adjunct_store", "stream", "reader_group", "streams")
 _OPTIONS = {("ingest", "routing_key"): "--key", ("create_stream", "routing_key"): "--key",
             ("process", "outputs"): "--output"}  # fmt: skip
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 import weir
 from tests.raises import raises
-from weir.consumers.user_functions import check_function_name, load_function
+from weir.consumers.user_functions import check_function_name, find_function, load_function
 from weir.database.connection import Database
 from weir.model.names import FUNCTION_PATTERN
 from weir.operations.action import Job
@@ -262,3 +262,17 @@ def test_no_form_of_the_demo_can_name_what_deletes_its_installation() -> None:
     for package in allowed:
         source = (demo / f"{package.removeprefix('flights.')}.py").read_text()
         assert not {"shutil", "subprocess", "weir.local"} & set(source.split()), package
+
+
+def test_a_function_is_looked_for_where_its_module_binds_it(shop: str, tmp_path: Path) -> None:
+    within = "class Totals:\n    def of(events):\n        total = events\n        return total\n"
+    (tmp_path / shop / "totals.py").write_text(f"{within}\nif True:\n    last = Totals()\n")
+    (tmp_path / shop / "made.py").write_text("def make():\n    global later\n    later = make\n")
+    for there in (f"{shop}.totals:last", f"{shop}.totals:Totals", f"{shop}.made:later"):
+        find_function(there, [shop])
+    for missing in ("of", "total"):
+        with raises(f"function_not_loadable totals.py {missing}"):
+            find_function(f"{shop}.totals:{missing}", [shop], elsewhere=True)
+    find_function(f"{shop}.none:of", [shop], elsewhere=True)
+    with raises("function_not_loadable named"):
+        find_function(f"{shop}.none:of", [shop])

@@ -112,15 +112,20 @@ def load_function(
     return found  # type: ignore[no-any-return]  # checked just now
 
 
-def find_function(name: str, packages: Sequence[str], folders: Sequence[str] = ()) -> None:
+def find_function(
+    name: str, packages: Sequence[str], folders: Sequence[str] = (), *, elsewhere: bool = False
+) -> None:
     """Check that a function is there, as `load_function` does, but import nothing, because that
-    runs code: what only an import would tell is not told. Raises InvalidInput."""
+    runs code: what only an import would tell is not told. `elsewhere`: a module that is not on this
+    machine may be on the one that calls the function. Raises InvalidInput."""
     module, _, function = check_function_name(name, packages).partition(":")
     _only_file(module, folders)
     path, file = [*folders, *sys.path], ""
     for part in module.split("."):
         spec = PathFinder.find_spec(part, path)
         if spec is None and module.partition(".")[0] in sys.builtin_module_names:
+            return
+        if spec is None and elsewhere:
             return
         if spec is None:
             raise InvalidInput(
@@ -151,10 +156,16 @@ def _not_there(name: str, where: str, names: Iterable[str]) -> InvalidInput:
 def _bound(module: ast.Module) -> set[str] | None:
     """Return the names that a module binds at its top; None if that is not to be seen."""
     names: set[str] = set()
-    for one in ast.walk(module):
+    ahead: list[ast.AST] = [module]
+    while ahead:
+        one = ahead.pop()
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(one.name)
-        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            # What is within it is bound there, but for what it says is of the module.
+            of_module = [inner for inner in ast.walk(one) if isinstance(inner, ast.Global)]
+            names |= {one.name, *(name for inner in of_module for name in inner.names)}
+            continue
+        ahead += ast.iter_child_nodes(one)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             names.add(one.id)
         elif isinstance(one, (ast.Import, ast.ImportFrom)):
             names |= {(alias.asname or alias.name).partition(".")[0] for alias in one.names}

@@ -185,7 +185,10 @@ def clean(installation: Installation, yes: bool) -> int:
 
 def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     """Run the command line and return its exit status. `typed`: how a person types a command."""
-    parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
+    of_weir = typed is by_weir
+    parser = argparse.ArgumentParser(
+        prog="weir" if of_weir else "python -m weir.local", description=__doc__
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for command in (up, down, status, login):
         commands.add_parser(command.__name__, help=command.__doc__)
@@ -211,7 +214,7 @@ def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
     commands.add_parser("clean", help=clean.__doc__).add_argument("--yes", action="store_true")
     given, others = parser.parse_known_args(argv)
     if others and given.command != "psql":
-        parser.error(f"unknown: {' '.join(others)}")
+        commands.choices[given.command].error(f"unrecognized arguments: {' '.join(others)}")
 
     logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
     logging.getLogger("weir").setLevel(logging.INFO)

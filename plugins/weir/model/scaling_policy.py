@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from weir.errors import InvalidInput, check_choice
-from weir.front_ends import called, give
+from weir.front_ends import called, give, leave_out
 from weir.model.amounts import LONGEST, say_age
 
 SCALING = ("fixed", "event_rate", "byte_rate")
@@ -74,13 +74,13 @@ class ScalingPolicy:
                 )
 
     def _check_no_rate(self) -> None:
-        if (self.target_rate, self.scale_factor, self.max_segments) != (None, None, None):
-            raise InvalidInput(
-                "arguments_conflict",
-                f"{called('target_rate')}, {called('scale_factor')} and {called('max_segments')} "
-                f"have no effect when {called('scaling')} is 'fixed'; leave them out, or "
-                f"{give(scaling='event_rate')} (or byte_rate).",
-            )
+        for setting in ("target_rate", "scale_factor", "max_segments"):
+            if getattr(self, setting) is not None:
+                raise InvalidInput(
+                    "arguments_conflict",
+                    f"{called(setting)} has no effect when {called('scaling')} is 'fixed'; "
+                    f"{leave_out(setting)}, or {give(scaling='event_rate')} (or byte_rate).",
+                )
 
 
 def check_count(setting: str, count: int) -> None:

@@ -99,7 +99,7 @@ class _Parser:
             found = _TOKEN.match(text, at)
             if found is None:
                 sign = text[at:].strip()[0]
-                where = "; a name with it belongs in backquotes" if sign.isalpha() else ""
+                where = "" if sign in "'\"`" else "; a name with it belongs in backquotes"
                 raise self._invalid(f"the sign {sign!r} can't be read{where}")
             kind, at = str(found.lastgroup), found.end()
             self._tokens.append(_Token(kind, found[kind], *found.span(kind)))
@@ -171,7 +171,8 @@ class _Parser:
                 names.append(self._name("a dot"))
             self.places.append((token.begin, token.end, names[0]))
             return Column(tuple(names))
-        raise self._invalid(f"{_shown(token)} stands where a column or a value should")
+        where = "; a column of that name belongs in backquotes" if token.kind == "name" else ""
+        raise self._invalid(f"{_shown(token)} stands where a column or a value should{where}")
 
     def _call(self, name: str) -> Node:
         self._deepen()

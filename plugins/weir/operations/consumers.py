@@ -178,14 +178,16 @@ class AskedConsumer:
     made: Collection[str]
 
     def check(self, database: Database, settings: Settings) -> None:
-        """Check the name of its function and its outputs, as its first run would. Raises
-        InvalidInput, or NotFound for a stream or table that does not exist."""
+        """Check its function and its outputs, as its first run would; a module of functions may be
+        on another machine only. Raises InvalidInput, or NotFound for a stream or table that does
+        not exist."""
         from weir.consumers.outputs import Output, check_named_once
         from weir.consumers.places import check_order_known
-        from weir.consumers.user_functions import check_function_name
+        from weir.consumers.user_functions import find_function
 
         asked = parse(Process, {"reader_group": self.group, **self.arguments})
-        check_function_name(asked.function, settings.function_packages)
+        for name in filter(None, (asked.function, asked.manager.strip())):
+            find_function(name, settings.function_packages, settings.function_path, elsewhere=True)
         outputs = [Output.parse(one, settings.output_roots) for one in asked.outputs]
         check_named_once(outputs)
         # What a manager or a store keeps from being delivered is known when it runs.

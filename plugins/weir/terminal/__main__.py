@@ -19,6 +19,7 @@ from weir.operations.jobs import FORMS
 from weir.operations.runner import failure_of
 from weir.operations.stream_forms import CreateStream
 from weir.terminal import look, work
+from weir.terminal.backups import backup, restore
 from weir.terminal.doctor import doctor
 from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Command] = {
 }  # fmt: skip
 
 
+_BEFORE = ("doctor", "backup", "restore")  # look themselves whether there is a database
 _OF_FILES = ("ingest", "read", "tail")  # read files, and call nothing of a user
 
 
@@ -112,6 +114,13 @@ def parser(only: str = "") -> Parser:
     one.add_argument("--until", help="what was up to this time, in UTC")
     add("ui", ui)
     add("doctor", doctor)
+    one = add("backup", backup)
+    one.add_argument("folder", help="a new folder, which then is the backup")
+    one.add_argument(
+        "--in-place", action="store_true",
+        help="leave the warehouse where it is, and only list its files",
+    )  # fmt: skip
+    add("restore", restore).add_argument("folder", help="a backup")
 
     jobs: dict[str, Parser] = {}
     one_job = next((job for job in FORMS.names if command(job) == only), None)
@@ -188,7 +197,7 @@ def _run(given: argparse.Namespace) -> int:
     run: Command = given.run
     with speaking("terminal", FORMS, getattr(given, "job", "")):
         settings = find_settings()
-        if given.command == "doctor":  # which also looks whether there is a database
+        if given.command in _BEFORE:
             return run(settings, given)
         with open_database(settings) as database:
             return run(Terminal(settings, database, given.json), given)

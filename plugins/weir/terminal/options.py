@@ -95,11 +95,11 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
         given: dict[str, Any] = {"default": argparse.SUPPRESS}
         given["help"] = _described(one, schema, name in subjects).replace("%", "%%")
         if name in subjects:
-            if schema["type"] == "array":
-                given["nargs"] = "+"
             if is_required(one):
                 del given["default"]
-            else:
+            if schema["type"] == "array":
+                given["nargs"] = "+" if is_required(one) else "*"
+            elif not is_required(one):
                 given["nargs"] = "?"
             parser.add_argument(name, **given)
             continue

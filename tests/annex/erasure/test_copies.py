@@ -29,6 +29,7 @@ def test_copies_are_found_when_their_group_reads_others_and_when_it_is_deleted(
     assert (done["events"], done["signed"]) == (8, True)
     assert where_it_is(WHO, settings, test_database.owner_dsn) == []
     left = {(one["what"], one["name"]) for one in done["remains"]}
+    assert {(*one,) for one in done["remains"]} == {("what", "name", "why", "until")}
     assert ("stream", f"{name}-plain") in left
     assert ("Parquet outputs and tables", f"of reader group {group}") in left
     assert store.erase("shop/third", "asked", keys=["ann"])["streams"] == {"shop/third": [0, 0]}

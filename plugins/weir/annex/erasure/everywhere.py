@@ -6,7 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import NamedTuple, NotRequired, TypedDict
 
@@ -376,7 +376,8 @@ class Everywhere:
             "dry_run": False, "events": sum(streams.values()), "streams": streams,
             "stores": done.stores,
             "outputs": {name: sum(parts.values()) for name, parts in done.outputs.items()},
-            "remains": done.remains or [],
+            # Stored as jsonb, which has an order of names of its own.
+            "remains": [asdict(Remaining(**one)) for one in done.remains or []],
             "signed": not waits, "waits_for": waits,
         }  # fmt: skip
 

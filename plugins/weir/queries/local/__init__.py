@@ -1,0 +1,1 @@
+"""Statements with names and typed rows, made from `sql/queries`."""
