@@ -189,8 +189,10 @@ def test_twenty_jobs_at_once_share_a_server_with_memory_for_few(
         ]
         left = [job for job, one in enumerate(jobs) if one.wait(900) != 0]
         for job in left:  # as Airflow does, when the others have ended
-            given = {"stream": "s/in", "files": [f"{job}.csv"], "engine": "spark"}
-            with running(store, small.address, attempt=2, **given) as again:
+            files = [f"{job}.csv"]
+            with running(
+                store, small.address, attempt=2, stream="s/in", files=files, engine="spark"
+            ) as again:
                 assert again.wait() == 0, again.said
     wanted = [*range(EVENTS), *(1000 * (job + 1) + n for job in range(20) for n in range(1000))]
     assert sorted(store.read("s/in")["n"].to_pylist()) == sorted(wanted)
