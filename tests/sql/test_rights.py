@@ -55,8 +55,8 @@ _OF_JOBS = {
     "truncation": "insert, delete", "truncated_range": "insert, delete",
     "delivered_range": "insert, update(events last_at last_batch lost to_offset), delete",
     "job_run": "insert(approved arguments begun dag_id error item job map_index progress report "
-    "retryable run_id started_at started_by state task_id try_number updated_at), update(approved arguments "
-    "begun error item progress report retryable started_at state updated_at), delete",
+    "retryable run_id started_at started_by state task_id try_number updated_at), update(approved "
+    "arguments begun error item progress report retryable started_at state updated_at), delete",
     "request": "insert(arguments ended_at object operation request_id result), update(result)",
 }  # fmt: skip
 _OF_TEAMS = _OF_JOBS | {
