@@ -12,7 +12,7 @@ from weir.database.connection import Database
 
 def read_some(database: Database, batches: int) -> Group:
     """A subscriber that has read so many batches of ten events, and has one more to read."""
-    lane = Lane.made(database, 1, name="shop/orders")
+    lane = Lane.made(database, 1, name="shop/orders", retention="consumed")
     group = Group.made(lane, subscriber=True)
     reader = group.reader()
     for _ in range(batches):

@@ -18,7 +18,7 @@ from weir.seams import hung
 router = APIRouter(route_class=Tagged, tags=["tables"])
 
 LOOKED_AT = 100  # streams that an answer looks at, where each takes some milliseconds
-SUMMED_UP = 500  # streams whose sizes an answer adds up
+SUMMED_UP = 200  # streams whose sizes an answer adds up
 DAYS = 14  # of a calendar, at once
 MOST_COLUMNS = 1000
 Kind = Literal["text", "number", "size", "time", "span", "stream", "group", "run", "flag", "hours"]
