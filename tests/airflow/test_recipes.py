@@ -79,7 +79,9 @@ def test_alerts_are_sent_by_mail_and_nothing_is_sent_without_one(
     message = message_from_string(mail)
     assert message["To"] == "data@example.org"
     [body] = [part for part in message.walk() if part.get_content_type() == "text/html"]
-    assert body.get_payload(decode=True) == b"job ingest failed: no &lt;b&gt;such&lt;/b&gt; file"
+    assert body.get_payload(decode=True) == (
+        b"The run r of d (ingest) failed: no &lt;b&gt;such&lt;/b&gt; file"
+    )
 
 
 def test_the_pool_and_the_bundle_are_the_ones_that_weir_uses() -> None:
