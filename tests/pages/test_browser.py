@@ -17,7 +17,7 @@ LONG = f"shop/{'long-' * 11}name"
 
 
 def test_an_empty_store_says_what_to_do_next(page: Page, served: Served) -> None:
-    page.goto(served.address)
+    page.goto(f"{served.address}/streams")
     expect(page.locator("main")).to_contain_text("There is no stream yet.")
     expect(page.locator("main")).to_contain_text("weir_create_stream")
     page.get_by_role("link", name="Reader groups").click()

@@ -64,8 +64,7 @@ def ran(
 ) -> None:
     """Record a run of `process`, which fails or succeeds."""
     task = RunId(dag, run_id, "process")
-    given: dict[str, object] = {"reader_group": group}
-    database.transaction(lambda c: record_start(c, task, "process", given))
+    database.transaction(lambda c: record_start(c, task, "process", {"reader_group": group}))
     database.transaction(lambda c: record_end(c, task, state, report={}, error=error))
 
 

@@ -160,6 +160,7 @@ def test_no_view_and_no_table_tells_of_it(
     assert told["bank_app"] == told["weir_view"] == set()
     assert told["shop_app"] >= {
         "weir.streams", "weir.job_runs", "weir.requests", "weir.announcements", "weir.damage",
+        "weir.troubles",
         "weir_internal.request", "weir_internal.watch", "weir_internal.watched_partition",
         "weir_ducklake.ducklake_schema",
     }  # fmt: skip

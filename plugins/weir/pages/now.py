@@ -71,11 +71,12 @@ def _icon(now: Now | None = None) -> Response:
     text = (STATIC / "weir.svg").read_text(encoding="utf-8")
     if now and now.troubles:
         red = any(one.severity == "red" for one in now.troubles)
-        colour, number = "#c0292f" if red else "#9a5b00", len(now.troubles)
+        colour = "#c0292f" if red else "#9a5b00"
+        number = len(now.troubles) if len(now.troubles) < 10 else "9+"  # it is 20 pixels wide
         badge = (
             f'<g stroke="none"><circle cx="16" cy="8" r="8" fill="{colour}"/>'
-            '<text x="16" y="12" text-anchor="middle" font-family="sans-serif" font-weight="700" '
-            f'font-size="11" fill="#fff">{number}{"+" if now.more else ""}</text></g></svg>'
+            '<text x="16" y="11.7" text-anchor="middle" font-family="sans-serif" font-weight="700" '
+            f'font-size="10.5" fill="#fff">{number}</text></g></svg>'
         )
         text = text.replace("</svg>", badge)
     return Response(text, media_type="image/svg+xml")
