@@ -26,6 +26,7 @@ CHOSEN = 4  # of those that have moved last, if nobody chooses
 POINTS = 240  # of a line
 LOOKED = 6000  # looks into what is recorded of groups: those of many streams have fewer points
 HOURS = 26_280  # three years, as far as anything is recorded
+BY_HOURS = 168  # owners are shown by hours in as long a time, else by days
 AHEAD = 3  # a forecast is as long as this part of the time that is shown
 
 
@@ -131,12 +132,11 @@ def show_time(
 
 @router.get("/time/owners")
 def show_owners(asked: Asked, hours: Hours = 720) -> Owners:
-    """Return what the streams of each owner kept over time. Two statements."""
+    """Return what the streams of each owner kept over time. One statement."""
 
     def read(c: Connection) -> Owners:
-        known = sql.asked(c, age=timedelta(hours=max(hours, 25)), groups=[])
-        grain = max(known.grain, 3600)
-        rows = sql.owners(c, grain=grain, since=known.now - timedelta(hours=hours))
+        grain = 3600 if hours <= BY_HOURS else 86400
+        rows = sql.owners(c, grain=grain, since=datetime.now(UTC) - timedelta(hours=hours))
         at = sorted({row.at for row in rows})
         found: dict[str, dict[datetime, sql.Owners]] = {}
         for row in rows:
