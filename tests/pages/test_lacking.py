@@ -10,7 +10,7 @@ from weir.history.job_runs import RunId, record_end, record_start
 from weir.pages.app import PAGES
 
 pytestmark = pytest.mark.server
-LISTS = {"streams", "groups", "runs", "retention", "stores", "tables"}
+LISTS = {"now", "streams", "groups", "runs", "retention", "stores", "tables"}
 SENTENCE = f"{'the file has rows that do not fit the schema, ' * 12}mend them, then say so."
 
 
