@@ -10,7 +10,7 @@ from weir.history.job_runs import RunId, record_end, record_start
 from weir.pages.app import PAGES
 
 pytestmark = pytest.mark.server
-LISTS = {"streams", "groups", "runs", "retention", "stores", "tables"}
+LISTS = {"now", "streams", "groups", "runs", "retention", "stores", "tables", "time"}
 SENTENCE = f"{'the file has rows that do not fit the schema, ' * 12}mend them, then say so."
 
 
@@ -22,6 +22,8 @@ def test_a_page_without_what_it_is_about_says_so_and_where_to_find_it(
         expect(page.locator(".empty")).to_contain_text("and its address names none.")
         expect(page.locator("main a")).to_have_count(1)
         expect(page.locator("main form, main button")).to_have_count(0)
+    page.goto(f"{served.address}/time")
+    expect(page.locator(".empty")).to_contain_text("There is no reader group yet.")
     for name in ("stream", "files", "events", "store"):
         page.goto(f"{served.address}/{name}?name=orders")
         expect(page.locator(".empty")).to_contain_text("its name has two parts")

@@ -1,5 +1,8 @@
 """What is wrong now: each wrong state appears with its colour and its sentence, and goes away."""
 
+import re
+import shlex
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 import psycopg2
@@ -14,18 +17,32 @@ from tests.pages.serving import anybody
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run
 from weir.database.connection import Database
+from weir.front_ends import speaking
 from weir.history.job_runs import RunId, record_end, record_start
 from weir.operations.examination import troubles
+from weir.operations.form import is_required
+from weir.operations.jobs import FORMS
 from weir.pages.app import Access, create_app
 from weir.pages.metrics import rows_of
 from weir.settings import Settings
+from weir.terminal.__main__ import parser
+from weir.terminal.options import given_arguments
 
 
 def wrong(database: Database) -> list[tuple[str, str, str]]:
     """Return what is wrong, and see that everybody who tells it tells the same."""
     found = rows(database, "SELECT * FROM weir.troubles ORDER BY kind, subject")
     assert all(one.sentence.endswith(".") and not one.advice.endswith(".") for one in found)
-    assert sorted(one.what for one in troubles(database)) == sorted(one.kind for one in found)
+    with speaking("terminal", FORMS):
+        checks = list(troubles(database))
+    assert sorted(one.what for one in checks) == sorted(one.kind for one in found)
+    typed = [words for one in checks for words in re.findall("run `weir (.*)`$", one.remedy)]
+    assert len(typed) == sum(one.action is not None for one in found)
+    for words in typed:
+        parsed = parser().parse_args(shlex.split(words))
+        form = FORMS[parsed.job]
+        needed = {one.name for one in fields(form) if is_required(one)}
+        assert needed <= given_arguments(form, parsed).keys()
     counts = [value for name, _, value in rows_of(database) if name == "weir_alerts"]
     assert sum(counts) == len(found)
     return [(one.severity, one.kind, one.subject) for one in found]

@@ -28,7 +28,7 @@ def test_the_pages_are_for_whoever_has_the_address(
         assert started.stdout is not None
         address = json.loads(started.stdout.readline())["address"]
         page, _, token = address.partition("#token=")
-        base = page.removesuffix("/streams")
+        base = page.removesuffix("/now")
         assert base.startswith("http://127.0.0.1:")
 
         def get(path: str, *shown: str) -> tuple[int, str]:
@@ -41,7 +41,7 @@ def test_the_pages_are_for_whoever_has_the_address(
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()
 
-        assert get("/streams")[0] == 200
+        assert get("/now")[0] == 200
         for path in ("/api/streams", "/api/groups", "/api/runs/d?run_id=r", "/api/openapi.json"):
             for shown in ((), ("",), ("no",), (token[:-1],)):
                 assert get(path, *shown)[0] == 401, (path, shown)

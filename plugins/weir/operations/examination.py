@@ -3,7 +3,7 @@ warehouse its own."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from sqlalchemy import Row, text
@@ -13,6 +13,8 @@ from weir.database.connection import Database
 from weir.database.refusals import MIGRATE
 from weir.errors import WeirError
 from weir.front_ends import do
+from weir.operations.form import is_required
+from weir.operations.jobs import FORMS
 from weir.queries.database import refusals as asks
 from weir.queries.operations import examination as sql
 from weir.settings import Settings
@@ -63,8 +65,14 @@ def examine(
 def troubles(database: Database) -> Iterator[Check]:
     """Say what is wrong now with what is in the database (weir.troubles)."""
     for one in database.snapshot(sql.troubles):
-        remedy = one.advice + (f": {do(one.action, **one.given)}" if one.action else "")
+        remedy = one.advice + (f": {_typed(one.action, one.given)}" if one.action else "")
         yield Check(one.kind, None if one.severity == "amber" else False, one.sentence, remedy)
+
+
+def _typed(action: str, given: Mapping[str, object]) -> str:
+    """Return how to start an action, with what the person has to choose in capitals."""
+    chosen = {one.name: one.name.upper() for one in fields(FORMS[action]) if is_required(one)}
+    return do(action, **{**chosen, **given})
 
 
 def wrong(what: str, error: WeirError) -> Check:

@@ -11,10 +11,6 @@ from typing import Any
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.front_ends import do
-from weir.local import logins
-from weir.local.backup import back_up, read_manifest
-from weir.local.installation import Installation
-from weir.local.restore import restore as restore_from
 from weir.operations.jobs import FORMS
 from weir.settings import Settings
 from weir.terminal.find_installation import find_settings, open_database
@@ -30,6 +26,8 @@ def backup(settings: Settings, given: argparse.Namespace) -> int:
     """Back up the database, and the warehouse, into a new folder, while others append, read and
     erase. It is read back before it counts. One that was interrupted goes on. WEIR_DATABASE_OWNER
     is the login that owns the database, unless `weir up` runs it."""
+    from weir.local.backup import back_up  # which loads Alembic
+
     open_database(settings).dispose()  # says why there is none
     _, admin = _logins(settings)
     folder = Path(given.folder).absolute()
@@ -58,6 +56,9 @@ def backup(settings: Settings, given: argparse.Namespace) -> int:
 def restore(settings: Settings, given: argparse.Namespace) -> int:
     """Restore a backup into the database and the warehouse of weir.toml, which have no streams yet.
     Then say what the warehouse and the database lack of each other, as `weir recover` does."""
+    from weir.local.backup import read_manifest  # which load Alembic
+    from weir.local.restore import restore as restore_from
+
     folder = Path(given.folder).absolute()
     manifest = read_manifest(folder)
     with _running(settings):
@@ -92,6 +93,9 @@ def _running(settings: Settings) -> Iterator[None]:
     if settings.database != "service=weir" or "WEIR_DATABASE_OWNER" in os.environ:
         yield
         return
+    from weir.local import logins
+    from weir.local.installation import Installation  # which loads Alembic
+
     found = Installation(settings.state)
     found.postgres.start()
     with found.postgres.state.lock("logins"):
@@ -106,6 +110,8 @@ def _logins(settings: Settings) -> tuple[str, str]:
     if given := os.environ.get("WEIR_DATABASE_OWNER"):
         return given, given
     if settings.database == "service=weir" and (settings.state / "postgres.json").is_file():
+        from weir.local.installation import Installation  # which loads Alembic
+
         postgres = Installation(settings.state).postgres
         return postgres.dsn("weir", "weir_owner"), postgres.dsn("weir", "postgres")
     return "service=weir_owner", "service=weir_owner"

@@ -69,7 +69,7 @@ function redraw() {
   const { of, title } = SHOWN[show];
   const found = data[of];
   replace(place, found.length ? [section(title, drawn(data, now)), of === "streams" ? streams(found, now) : groups(found, now)]
-    : el("div", { class: "empty" }, el("p", {}, `None of these is a ${of === "streams" ? "stream" : "reader group"}.`),
+    : el("div", { class: "empty" }, el("p", {}, `${wanted.of ? "None of these is a" : "There is no"} ${of === "streams" ? "stream" : "reader group"}${wanted.of ? "" : " yet"}.`),
       el("p", { class: "muted" }, "What is recorded of them begins with the first runs of weir_stream_cuts and weir_checkpoints.")));
 }
 
