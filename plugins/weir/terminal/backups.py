@@ -11,9 +11,7 @@ from typing import Any
 from weir.database.connection import Database
 from weir.errors import counted
 from weir.front_ends import do
-from weir.local import logins
 from weir.local.backup import back_up, read_manifest
-from weir.local.installation import Installation
 from weir.local.restore import restore as restore_from
 from weir.operations.jobs import FORMS
 from weir.settings import Settings
@@ -92,6 +90,9 @@ def _running(settings: Settings) -> Iterator[None]:
     if settings.database != "service=weir" or "WEIR_DATABASE_OWNER" in os.environ:
         yield
         return
+    from weir.local import logins  # which other commands need not load
+    from weir.local.installation import Installation
+
     found = Installation(settings.state)
     found.postgres.start()
     with found.postgres.state.lock("logins"):
@@ -106,6 +107,8 @@ def _logins(settings: Settings) -> tuple[str, str]:
     if given := os.environ.get("WEIR_DATABASE_OWNER"):
         return given, given
     if settings.database == "service=weir" and (settings.state / "postgres.json").is_file():
+        from weir.local.installation import Installation
+
         postgres = Installation(settings.state).postgres
         return postgres.dsn("weir", "weir_owner"), postgres.dsn("weir", "postgres")
     return "service=weir_owner", "service=weir_owner"
