@@ -267,6 +267,9 @@ SELECT rule, held_by, cut, events, bytes FROM weir.retention_decisions ORDER BY 
 
 SELECT rule, reason, held_by, cut, events, lost FROM weir.retention_dry_run('nyc/flights');
 
+SELECT stream, rule, held_by, events FROM weir.retention_by(now() + interval '7 days')
+ORDER BY stream;
+
 -- Why is a file still there?
 
 SELECT segment, start_offset, events, why FROM weir.why_kept('nyc/flights')

@@ -174,10 +174,12 @@ def test_a_failed_check_is_printed_and_makes_the_demo_fail(
         """An installation that starts at once, and a story with one check."""
 
         def __init__(self, *_: object, ok: bool = False) -> None:
-            self.airflow = self
+            self.airflow = self.spark = self
             self.url, self.passwords_file, self.ok = "http://127.0.0.1:1", tmp_path, ok
 
         def start(self) -> None: ...
+
+        def want(self, wanted: bool) -> None: ...
 
         def tell(self) -> demo.Told:
             check = Check("two is two", self.ok, "1, 2")

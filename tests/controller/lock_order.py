@@ -20,13 +20,13 @@ OWNER = {
         """stream stream_schema epoch segment segment_tail transaction transaction_input
         stream_writer data_file hole erasure erased_keys time_index packed_commits stream_cut
         retention_decision scale_decision hot_key compaction truncation truncated_range
-        publication published_file""".split(),
+        publication published_file stream_history""".split(),
         "stream",
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
         reader_group_pin adjunct_pin checkpoint parquet_output batch_input placement
-        delivered_range""".split(),
+        delivered_range group_history""".split(),
         "reader_group",
     ),
     **dict.fromkeys(
@@ -39,7 +39,7 @@ OWNER = {
         """garbage request job_run installation alembic_version capture_queue
         retention_queue scale_evaluation scale_measurement verification found_damage watch
         watched_partition audit counter_example audited_stream announcement erasure_request
-        signing_key""".split(),
+        signing_key owner_history""".split(),
         "",
     ),
 }
@@ -53,6 +53,8 @@ EXCEPTIONS = {
     "adjunct.publication.renew_build": "one row, as long as this attempt holds it",
     "adjunct.expiry.prune_versions": "they are over, and nobody changes or reads them",
     "retention.capture.capture": "adds what it read in the same statement, and that stays true",
+    "reader_groups.history.record_groups": "as capture; a row of now says what is so now",
+    "reader_groups.history.keep_history": "they are too old, and nobody changes them",
     "scaling.run.scale_by_load": "decisions to do nothing, which say on what they rest",
     "reader_groups.checkpoints.periodic.prune_checkpoints": (
         "a newer one follows them; a reset to them fails"

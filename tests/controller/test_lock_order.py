@@ -68,7 +68,7 @@ from weir.model.compaction import Small
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.queries.reader_groups.outputs.tables import Column
-from weir.reader_groups import progress
+from weir.reader_groups import history, progress
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.batches import alignment, halves_by_rank, splits
 from weir.reader_groups.batches import history as batch_history
@@ -351,6 +351,8 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(periodic_checkpoints.settle_all)
     watch(periodic_checkpoints.prune_checkpoints, 0.0)
     watch(batch_history.prune_batches, 0.0)
+    watch(history.record_groups, ["one"])
+    watch(history.keep_history)
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]
     changed = {"streams": both, "subscriber": False, "pins": pins}

@@ -11,7 +11,8 @@ import pytest
 from tests.raises import raises
 from weir.local import airflow_environment
 from weir.local.airflow_stack import COMPONENTS, AirflowStack
-from weir.local.spark_server import GIVEN_BY, SparkServer
+from weir.local.spark_address import GIVEN_BY
+from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 
 REPOSITORY = Path(__file__).parents[2]

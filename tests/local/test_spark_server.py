@@ -20,7 +20,8 @@ from weir.errors import Unavailable
 from weir.local.airflow_environment import weir_environment
 from weir.local.installation import Installation
 from weir.local.processes import alive
-from weir.local.spark_server import GIVEN_BY, SparkServer, spark_environment
+from weir.local.spark_address import GIVEN_BY, spark_environment
+from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
 from weir.spark.base.connect import connected, end

@@ -37,7 +37,7 @@ PERMITS = {
 FOUND_LATER = {
     "Ingest": {"null_value", "separator", "infer", "header", "skip_lines", "comment", "quote",
                "escape", "encoding", "decimal", "thousands", "date_format", "timestamp_format",
-               "time_zone"},  # weir.spark.inputs.files
+               "time_zone", "rename"},  # weir.inputs.files
     "TruncateStream": {"reader_group"},  # weir.retention.manual_truncation
     "Apply": {"text"},
     "CreateStream": {"target_rate", "scale_factor", "max_segments", "retain_min_age",

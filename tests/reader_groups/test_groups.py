@@ -22,6 +22,7 @@ from weir.reader_groups.groups.lifecycle import (
     fork_reader_group,
 )
 from weir.reader_groups.groups.pins import Pin
+from weir.reader_groups.history import record_groups
 from weir.reader_groups.outputs.records import record_output
 from weir.retention.garbage import sweep
 from weir.retention.run import retain
@@ -182,6 +183,7 @@ def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
         write(batch)
     other = Group.made(lane)
     other.reader().must_open()
+    record_groups(database, [group.name])
     group_tables = rows(
         database,
         """SELECT table_name FROM information_schema.columns JOIN pg_tables

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from weir import settings
-from weir.local.spark_server import spark_environment
+from weir.local.spark_address import spark_environment
 from weir.local.spark_start import spark_start
 from weir.local.state_folder import StateFolder
 from weir.source_tree import LIBRARY, REPOSITORY, beside

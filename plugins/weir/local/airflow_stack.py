@@ -22,7 +22,7 @@ from weir import settings
 from weir.errors import NotFound, Unavailable, WeirError
 from weir.local import airflow_environment, ports, processes
 from weir.local.airflow_api import AirflowApi
-from weir.local.spark_server import GIVEN_BY
+from weir.local.spark_address import GIVEN_BY
 from weir.local.state_folder import StateFolder
 
 log = logging.getLogger("weir.local")

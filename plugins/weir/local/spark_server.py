@@ -5,7 +5,6 @@
 """
 
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -13,35 +12,18 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from weir import settings
 from weir.errors import Unavailable
 from weir.local import ports, processes
+from weir.local.spark_address import GIVEN_BY, address, known
 from weir.local.state_folder import StateFolder
 
 log = logging.getLogger("weir.local")
-GIVEN_BY = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the variable with the token
 IDLE = 600.0  # seconds after which a server ends that a job of a terminal has started
 _PORT = 15002
 _PATIENCE = 180.0  # for a slow and busy machine; 5 s are usual
 _DRAINED = 15.0  # somewhat more than it waits itself for what runs
 # What has used up its memory ends, and is started anew: it has lost some of its threads.
 _BOUNDS = "-XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=512m"
-
-
-def spark_environment(state: StateFolder, known: settings.Settings) -> dict[str, str]:
-    """Return the variables with which a job finds the server of a state folder; none if it wants
-    none, or if the settings name another."""
-    server = SparkServer(state)
-    if not server.wanted:
-        return {}
-    token = state.secret("spark")
-    if known.spark and os.environ.get(GIVEN_BY) != token:
-        return {}
-    return {"WEIR_SPARK": server.address, GIVEN_BY: token}
-
-
-def _known(state: StateFolder) -> dict[str, Any]:
-    return {"port": 0, "pid": 0, "idle": 0.0} | state.read("spark.json")
 
 
 class SparkServer:
@@ -59,17 +41,17 @@ class SparkServer:
     @property
     def wanted(self) -> bool:
         """Return whether jobs are to find it."""
-        return bool(_known(self._state)["port"])
+        return bool(known(self._state)["port"])
 
     @property
     def address(self) -> str:
         """Return what the setting `spark` of its jobs is."""
-        return f"sc://localhost:{self.port}"
+        return address(self.port)
 
     @property
     def port(self) -> int:
         """Return the port at which it listens, or would listen; 0: jobs are to find none."""
-        return int(_known(self._state)["port"])
+        return int(known(self._state)["port"])
 
     def running(self) -> int | None:
         """Return the pid of its process, or None if it does not run."""
@@ -90,7 +72,7 @@ class SparkServer:
 
         Raises Unavailable with the end of its log if it can't be started."""
         with self._state.lock("spark"), ports.reserving() as reserve:
-            if self._main() and not idle and _known(self._state)["idle"]:
+            if self._main() and not idle and known(self._state)["idle"]:
                 self._end()  # it would end while others rely on it
             if not self._main():
                 processes.kill(self._ours)  # a JVM or Python that outlived it has the port
@@ -145,13 +127,13 @@ class SparkServer:
             time.sleep(0.1)
 
     def _remember(self, **values: float) -> None:
-        self._state.write("spark.json", _known(self._state) | values)
+        self._state.write("spark.json", known(self._state) | values)
 
     def _ours(self) -> list[Any]:
         return processes.carrying("WEIR_STACK_ID", self._id)
 
     def _main(self) -> Any:
-        pid = _known(self._state)["pid"]
+        pid = known(self._state)["pid"]
         return next((process for process in self._ours() if process.pid == pid), None)
 
 
