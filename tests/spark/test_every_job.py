@@ -61,7 +61,7 @@ def without_chance(told: Any) -> Any:
     if isinstance(told, dict):
         return {
             name: without_chance(value) for name, value in told.items()
-            if not re.search("disks|seconds|bytes|clock|_at$|until|since|version|file$|path|id$", name)
+            if not re.search("disks|second|bytes|clock|_at$|until|since|version|file$|path|id$", name)
         }  # fmt: skip
     if isinstance(told, list):
         return [without_chance(one) for one in told]
