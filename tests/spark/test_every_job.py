@@ -56,12 +56,15 @@ def played(settings: Settings, spark: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+VARYING = "disks|seconds|bytes|clock|_at$|until|since|version|file$|path|id$"  # of what is told
+
+
 def without_chance(told: Any) -> Any:
     """Return what is told without what differs from run to run: names of files, times, ids."""
     if isinstance(told, dict):
         return {
             name: without_chance(value) for name, value in told.items()
-            if not re.search("disks|second|bytes|clock|_at$|until|since|version|file$|path|id$", name)
+            if not re.search(VARYING, name)
         }  # fmt: skip
     if isinstance(told, list):
         return [without_chance(one) for one in told]
