@@ -8,6 +8,7 @@ FROM reader_group g JOIN weir.lag l ON l.reader_group = g.name
 CROSS JOIN LATERAL size_till(l.stream_id, l.position) z
 CROSS JOIN LATERAL history_slots(statement_timestamp()) h
 WHERE g.name = ANY(:groups)
+ORDER BY g.group_id, l.stream_id, h.grain
 ON CONFLICT (group_id, stream_id, grain, slot) DO UPDATE SET
     recorded_at = EXCLUDED.recorded_at, read = EXCLUDED.read, unread = EXCLUDED.unread
 
