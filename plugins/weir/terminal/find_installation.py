@@ -28,6 +28,7 @@ def find_settings() -> Settings:
     settings = load()
     if (settings.state / "pg_service.conf").is_file() and settings.database == "service=weir":
         os.environ.update(weir_environment(StateFolder(settings.state)))
+        settings = load()  # which may name a Spark now
     # Weir says itself what it does; Spark's bars overwrite the lines of others.
     os.environ.setdefault(
         "PYSPARK_SUBMIT_ARGS", "--conf spark.ui.showConsoleProgress=false pyspark-shell"
