@@ -20,6 +20,7 @@ from weir.database.connection import Database
 from weir.installation.opened import close_shared
 from weir.settings import Settings
 from weir.spark import Appender, Reader, output, read
+from weir.spark.base.python_workers import search
 
 pytestmark = pytest.mark.jvm
 
@@ -219,3 +220,22 @@ def test_a_server_that_tries_tasks_twice_at_once_writes_no_folders(
             batch.commit()
     finally:
         connect.conf.unset("spark.speculation")
+
+
+def test_functions_are_found_in_folders_of_which_one_is_in_another(
+    connect: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "searched.py").write_text("N = 7\n")
+    (tmp_path / "inner" / "deeper").mkdir()  # a package without a file
+    (tmp_path / "inner" / "deeper" / "still.py").write_text("N = 8\n")
+    search(connect, [str(tmp_path), str(tmp_path / "inner"), str(tmp_path)])
+
+    def found(batches: Any) -> Any:
+        import pyarrow as pa
+        import searched  # type: ignore[import-not-found]
+        from deeper import still  # type: ignore[import-not-found]
+
+        yield pa.RecordBatch.from_pydict({"n": [searched.N, still.N]})
+
+    assert [row.n for row in connect.range(1).mapInArrow(found, "n long").collect()] == [7, 8]

@@ -32,7 +32,7 @@ def search(spark: SparkSession, folders: Sequence[str]) -> None:
     what they search anyway. What a function calls for each row is imported there, by its name. Over
     Spark Connect they get what is there now."""
     if is_connect(spark):
-        for folder in filter(os.path.isdir, folders):
+        for folder in filter(os.path.isdir, dict.fromkeys(folders)):
             spark.addArtifacts(_archive(Path(folder)), pyfile=True)
         return
     environment = spark.sparkContext.environment
@@ -115,7 +115,7 @@ def _archive(folder: Path, within: str = "") -> str:
     atexit.register(place.cleanup)
     files = list(_modules(folder))
     # A name for each content: a server may keep what others have sent.
-    path = f"{place.name}/code_{_fingerprint(files)[:16]}.zip"
+    path = f"{place.name}/code_{_fingerprint([folder, *files])[:16]}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as code:
         for above in sorted({above for one in files for above in one.relative_to(folder).parents}):
             code.mkdir(f"{within}{above}/")  # or Python finds no package that has no __init__.py
