@@ -238,4 +238,5 @@ def test_functions_are_found_in_folders_of_which_one_is_in_another(
 
         yield pa.RecordBatch.from_pydict({"n": [searched.N, still.N]})
 
-    assert [row.n for row in connect.range(1).mapInArrow(found, "n long").collect()] == [7, 8]
+    rows = connect.range(0, 1, 1, 1).mapInArrow(found, "n long").collect()
+    assert [row.n for row in rows] == [7, 8]
