@@ -27,7 +27,8 @@ _TRIES = 6  # of a call that gets no answer: for about a minute, in place of ten
 _STILL_THERE = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_timeout_ms": 30_000}
 _APART = {"spark.sql.artifact.isolation.enabled": "true"}  # code that a session sends is its own
 # What PySpark sets with a remote session: then its functions make columns of Connect.
-_MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "weir"
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
+_before = list[str | None]()  # what it was before the first session here
 
 
 class _Open(NamedTuple):
@@ -62,7 +63,9 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
             "and each job starts its own.",
         ) from None
     channel = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
-    os.environ.setdefault(_MODE, _OURS)
+    if not _open:
+        _before[:] = [os.environ.get(_MODE)]
+    os.environ[_MODE] = "1"
     first: Any = (
         Connected.builder.channelBuilder(channel).config(map={**settings, **_APART}).create()
     )
@@ -91,8 +94,12 @@ def end(spark: SparkSession) -> None:
             end(one.session)
         _open.remove(one)
         _stop(one.session)
-    if not _open and os.environ.get(_MODE) == _OURS:
-        del os.environ[_MODE]
+    if not _open and _before:
+        before = _before.pop()
+        if before is None:
+            os.environ.pop(_MODE, None)
+        else:
+            os.environ[_MODE] = before
 
 
 def _stop(session: SparkSession) -> None:

@@ -115,6 +115,7 @@ def main(port: int, idle: float, again: bool) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # of who starts it, and has a session
     if not os.environ.get(GIVEN_BY):
         log.error("the server of Spark Connect needs a token; give it one in %s.", GIVEN_BY)
         return 2
