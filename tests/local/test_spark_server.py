@@ -24,7 +24,7 @@ from weir.local.spark_address import GIVEN_BY, spark_environment
 from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
-from weir.spark.base.connect import connected, end
+from weir.spark.base.connect import connected, end, end_all
 from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
@@ -73,6 +73,16 @@ class Served:
             yield spark
         finally:
             end(spark)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left() -> Iterator[None]:
+    """Leave no session to the tests that follow in this process, and none of its variables."""
+    before = dict(os.environ)
+    yield
+    end_all()
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -115,11 +115,12 @@ def _stop(session: SparkSession) -> None:
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     made.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
     if not _open:
-        atexit.register(_end_all)  # what is left when Python ends would wait for a closed channel
+        atexit.register(end_all)  # what is left when Python ends would wait for a closed channel
     _open.append(_Open(made, parent, settings))
     return made
 
 
-def _end_all() -> None:
+def end_all() -> None:
+    """End all sessions of this process."""
     while _open:
         end(_open[0].parent)
