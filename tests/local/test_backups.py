@@ -1,5 +1,6 @@
 """An installation is backed up while others write, and restored elsewhere."""
 
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.installation.opened import close_shared
 from weir.local import binaries, postgres_programs
-from weir.local.backup import FILES, MANIFEST, Manifest, back_up, read_manifest
+from weir.local.backup import FILES, MANIFEST, Manifest, back_up, read_list, read_manifest
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.postgres_programs import programs_for
 from weir.local.restore import Restored, restore
@@ -224,6 +225,29 @@ def test_what_a_backup_lacks_or_has_damaged_is_said_and_not_restored(
     with raises("file_missing weir.dump"):
         restored(postgres_server, folder, target, elsewhere)
     close_shared()
+
+
+def test_a_backup_is_for_its_owner_alone_also_in_a_folder_that_is_there(
+    lane: str, settings: Settings, tmp_path: Path, test_database: TestDatabase,
+    postgres_server: EmbeddedPostgres,
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    folder, dsn = tmp_path / "backup", admin(postgres_server, test_database.name)
+    folder.mkdir()
+    folder.chmod(0o777)
+    backed_up(settings, dsn, folder)
+    modes = {one: one.stat().st_mode & 0o077 for one in (folder, *folder.rglob("*"))}
+    assert not any(modes.values()), modes
+    close_shared()
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/out", "a/../../out", "a//b", "."])
+def test_a_backup_that_names_a_path_outside_of_a_warehouse_is_refused(
+    path: str, tmp_path: Path
+) -> None:
+    (tmp_path / "files.jsonl").write_text(json.dumps([path, 1, ""]) + "\n")
+    with raises("argument_invalid below"):
+        read_list(tmp_path / "files.jsonl")
 
 
 def test_programs_are_chosen_by_their_version_and_not_by_their_place(

@@ -219,9 +219,18 @@ def check(folder: Path, manifest: Manifest, say: Say) -> list[str]:
 
 
 def read_list(file: Path) -> list[Listed]:
-    """Return the files of a list; of one that is written still, without a last line that is cut."""
+    """Return the files of a list; of one that is written still, without a last line that is cut.
+    Raises InvalidInput for a path that leads out of the warehouse: who made it is not known."""
     lines = file.read_text().splitlines(keepends=True)
-    return [Listed(*json.loads(one)) for one in lines if one.endswith("\n")]
+    found = [Listed(*json.loads(one)) for one in lines if one.endswith("\n")]
+    for one in found:
+        if {"", ".", ".."} & {*one.path.split("/")}:
+            raise InvalidInput(
+                "argument_invalid",
+                f"{file} names {one.path!r}, which is no file below a warehouse; use a backup that "
+                "you know.",
+            )
+    return found
 
 
 def _continued(journal: Path) -> list[Listed]:
@@ -248,6 +257,16 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 @contextlib.contextmanager
+def _private() -> Iterator[None]:
+    """Let files be made for their owner alone, also by programs that are started."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextlib.contextmanager
 def _only(folder: Path, installation_id: str) -> Iterator[None]:
     """Let one backup at a time, of one installation, write into a folder, for its owner alone."""
     if (folder / MANIFEST).exists():
@@ -258,7 +277,13 @@ def _only(folder: Path, installation_id: str) -> Iterator[None]:
     if folder.exists() and not started and any(folder.iterdir()):
         raise InvalidInput("argument_invalid", f"{folder} is not empty; give a folder that is new.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / "backup.lock").open("a+") as lock:
+    if folder.stat().st_uid != os.geteuid():
+        raise InvalidInput(
+            "argument_invalid",
+            f"{folder} belongs to another user, who could read the backup; give a folder of yours.",
+        )
+    folder.chmod(0o700)  # what is in the database is in the dump, too
+    with _private(), (folder / "backup.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
