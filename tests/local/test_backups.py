@@ -119,6 +119,7 @@ def lane(database: Database, settings: Settings) -> str:
 def test_what_was_committed_before_a_backup_is_there_after_a_kill_and_with_writers(
     lane: str, settings: Settings, tmp_path: Path, fakes: Path, target: str,
     test_database: TestDatabase, postgres_server: EmbeddedPostgres,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     committed = list[int]()
     for number in range(30):
@@ -146,8 +147,10 @@ def test_what_was_committed_before_a_backup_is_there_after_a_kill_and_with_write
     elsewhere = tmp_path / "elsewhere"
     whole = restored(postgres_server, folder, target, elsewhere)
     assert (whole.lacks, whole.damaged) == ([], [])
+    capsys.readouterr()
     again = restored(postgres_server, folder, target, elsewhere)  # as after a kill at its end
     assert again == whole
+    assert "was restored before" in capsys.readouterr().out
     there = replace(
         settings, database=postgres_server.dsn(target, "weir_app"), warehouse=str(elsewhere)
     )
@@ -238,6 +241,17 @@ def test_a_backup_is_for_its_owner_alone_also_in_a_folder_that_is_there(
     backed_up(settings, dsn, folder)
     modes = {one: one.stat().st_mode & 0o077 for one in (folder, *folder.rglob("*"))}
     assert not any(modes.values()), modes
+    close_shared()
+
+
+def test_no_backup_is_made_in_the_warehouse(
+    lane: str, settings: Settings, test_database: TestDatabase, postgres_server: EmbeddedPostgres
+) -> None:
+    append(settings, lane, 0)
+    dsn, folder = admin(postgres_server, test_database.name), Path(settings.warehouse, "backup")
+    with raises("argument_invalid warehouse"):
+        backed_up(settings, dsn, folder)
+    assert not folder.exists()
     close_shared()
 
 

@@ -90,7 +90,7 @@ def back_up(
             f"nothing was ever appended to the warehouse {warehouse}, or it is not there; append "
             "first, or mount it.",
         )
-    with _only(folder, marker.installation_id):
+    with _only(folder, warehouse, marker.installation_id):
         source = Place(*filesystem(warehouse))
         target = Place(fs.LocalFileSystem(), str(folder / FILES)) if copied else None
         known = {one.path: one for one in _continued(folder / _JOURNAL)}
@@ -267,8 +267,13 @@ def _private() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _only(folder: Path, installation_id: str) -> Iterator[None]:
+def _only(folder: Path, warehouse: str, installation_id: str) -> Iterator[None]:
     """Let one backup at a time, of one installation, write into a folder, for its owner alone."""
+    if "://" not in warehouse and folder.resolve().is_relative_to(Path(warehouse).resolve()):
+        raise InvalidInput(
+            "argument_invalid",
+            f"{folder} is in the warehouse, to which it is unknown; give a folder elsewhere.",
+        )
     if (folder / MANIFEST).exists():
         raise InvalidInput(
             "argument_invalid", f"{folder} has a backup already; give a folder that is new."

@@ -67,7 +67,9 @@ def restore(
         damaged |= _files(folder, manifest, warehouse, damaged, say)
         with Database(admin, patience=60.0, connect_patience=30.0) as as_admin:
             whole = as_admin.snapshot(sql.may_give)
-        if not here.used:
+        if here.used:
+            say("the database was restored before, from this backup or another one, and is kept")
+        else:
             _database(folder, manifest, owner, admin, whole, say)
         migrate.upgrade(owner)
     finally:

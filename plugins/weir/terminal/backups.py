@@ -55,7 +55,9 @@ def backup(settings: Settings, given: argparse.Namespace) -> int:
 
 def restore(settings: Settings, given: argparse.Namespace) -> int:
     """Restore a backup into the database and the warehouse of weir.toml, which have no streams yet.
-    Then say what the warehouse and the database lack of each other, as `weir recover` does."""
+    Then say what the warehouse and the database lack of each other, as `weir recover` does. Restore
+    only what you trust: whoever made a backup lets your login run any SQL, and that of `weir up` is
+    a superuser."""
     from weir.local.backup import read_manifest  # which load Alembic
     from weir.local.restore import restore as restore_from
 
