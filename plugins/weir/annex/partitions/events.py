@@ -1,8 +1,8 @@
-"""The events of an hour or a day of event time, and how many of a commit came late for theirs."""
+"""How many events of a commit came late for their hour or day of event time."""
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.front_ends import do
 from weir.kernel.event_time import times_of
 from weir.kernel.transforms import Computation
-from weir.model.clock import EPOCH, clock_time
+from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.transform_nodes import Transform
 from weir.model.transforms import value_of
@@ -23,33 +22,6 @@ from weir.queries.annex.partitions import events as sql
 
 _MICROSECOND = timedelta(microseconds=1)
 MOST = 100  # commits whose files are read to find where hours begin
-
-
-def read_between(
-    stream: str, since: datetime, until: datetime, columns: list[str] | None
-) -> pa.Table:
-    """Return the events of a stream with event times from one up to another, as a pyarrow table.
-    Raises InvalidInput if the event time can't be computed, and NotFound."""
-    name = stream_name(stream)
-    low, high = ((at - EPOCH) // _MICROSECOND for at in (since, until))
-    store = shared()
-    found = store.database.transaction(
-        lambda c: sql.commits_between(c, stream=str(name), low=low, high=high)
-    )
-    if found is None:
-        raise no_such_stream(name)
-    if (time := _computable(found.event_time)) is None:
-        raise InvalidInput(
-            "argument_invalid",
-            f"stream {name} has no event time that Weir can compute (it is {found.event_time!r}); "
-            f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
-        )
-    begin, end = (found.first - 1, found.last) if found.first and found.last else (0, 1)
-    wanted = None if columns is None else list(dict.fromkeys([*columns, *time.columns]))
-    table = store.read(str(name), since=clock_time(begin), until=clock_time(end), columns=wanted)
-    times = _times_of(time, table)
-    chosen = table.filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
-    return chosen if columns is None else chosen.select(columns)
 
 
 def late_partitions(

@@ -80,9 +80,12 @@ class Partition:
 
         Raises InvalidInput if the event time can't be computed.
         """
-        from weir.annex.partitions.events import read_between  # pyarrow takes a while to load
+        from weir.programs.opening import shared  # pyarrow takes a while to load
 
-        return read_between(stream, self.since, self.until, columns)
+        found = shared().read(
+            stream, event_time_since=self.since, event_time_until=self.until, columns=columns
+        )
+        return found if columns is None else found.select(columns)
 
 
 def key_of(kind: str, since: datetime) -> str:
