@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import Engine, event
 import weir
 from tests.raises import raises
 from tests.world.streams import Lane
+from weir.arrow.tables import as_table, in_types
 from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
@@ -211,3 +213,23 @@ def test_times_in_the_form_that_spark_wrote_before_are_read(
     pq.write_table(pq.ParquetFile(path).read(), path, use_deprecated_int96_timestamps=True)
     found = shared(settings).read(str(lane.name))["at"].to_pylist()
     assert [at.replace(tzinfo=None) for at in found] == far
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "kept"),
+    [
+        (0.1, "decimal(38,30)", Decimal("0.1")), (1e21, "decimal(38,10)", Decimal(10**21)),
+        (1.0, "decimal(10,0)", Decimal(1)), (1.005, "decimal(10,2)", None),
+        (1 / 3, "decimal(38,10)", None), (float("nan"), "decimal(10,2)", None),
+        (Decimal("1.10"), "double", 1.1), (Decimal("0.12345678901234567890"), "double", None),
+    ],
+)  # fmt: skip
+def test_a_number_gets_the_type_of_its_column_only_with_all_its_digits(
+    value: object, kind: str, kept: object
+) -> None:
+    given = as_table([{"n": value}, {"n": None}])
+    made = in_types(given, [new_field("n", kind)])
+    if kept is None:
+        assert made is given
+    else:
+        assert made["n"].to_pylist() == [kept, None]

@@ -138,11 +138,23 @@ def in_types(table: pa.Table, fields: Sequence[Field] | None) -> pa.Table:
     for field in to_arrow([one for one in fields or () if one["name"] in table.column_names]):
         given = table[field.name]
         if given.type != field.type and is_number(given.type) and is_number(field.type):
-            narrow = pa.types.is_floating(given.type) and pa.types.is_floating(field.type)
             with suppress(pa.ArrowInvalid):
-                made = given.cast(field.type, safe=not narrow)
+                made = _cast(given, field.type)
                 table = table.set_column(table.column_names.index(field.name), field.name, made)
     return table
+
+
+def _cast(given: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return numbers in another type. Raises ArrowInvalid for one that can't be kept. Between
+    floats and decimals the texts decide, because there pyarrow rounds."""
+    if pa.types.is_floating(given.type) and pa.types.is_decimal(kind):
+        return given.cast(pa.string()).cast(kind)
+    both_float = pa.types.is_floating(given.type) and pa.types.is_floating(kind)
+    made = given.cast(kind, safe=not both_float)
+    from_decimal = pa.types.is_decimal(given.type) and pa.types.is_floating(kind)
+    if from_decimal and made.cast(pa.string()).cast(given.type) != given:
+        raise pa.ArrowInvalid("a decimal has more digits than a float keeps")
+    return made
 
 
 def _check_alike(name: str, values: Iterable[Any]) -> None:
