@@ -2,6 +2,7 @@
 changes it."""
 
 from dataclasses import fields
+from time import process_time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.raises import raises
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
-from weir.operations import group_settings, store_settings, stream_settings
+from weir.operations import column_settings, group_settings, store_settings, stream_settings
 from weir.operations.form import parse
 from weir.operations.group_forms import CreateReaderGroup, UpdateReaderGroup
 from weir.operations.setting import settings_of
@@ -120,3 +121,14 @@ def test_a_dash_is_a_text_like_others_where_it_removes_nothing() -> None:
 def test_an_empty_routing_key_is_left_to_the_check_of_expressions() -> None:
     for empty in ("", " "):
         assert parse(CreateStream, {**STREAM, "routing_key": empty}).configuration.routing_key == ""
+
+
+def test_changes_of_columns_are_read_at_once_whatever_is_written() -> None:
+    assert column_settings.renames([" a b -> c \n", "x->y->z"]) == {"a b": "c", "x": "y->z"}
+    assert column_settings.defaults(["a =  b = c ", "b="]) == {"a": " b = c ", "b": ""}
+    began = process_time()
+    for read in (column_settings.renames, column_settings.defaults):
+        for wrong in (" " * 4096, "a" + " " * 4095, "->b" + " " * 4000, "= 1"):
+            with raises("argument_invalid once"):
+                read([wrong])
+    assert process_time() - began < 1

@@ -1,6 +1,5 @@
 """Changes of a stream's columns, as forms and commands take them."""
 
-import re
 from collections.abc import Sequence
 
 from weir.errors import InvalidInput
@@ -8,22 +7,19 @@ from weir.front_ends import called
 from weir.kernel.schema import with_default
 from weir.model.schema import Field
 
-_RENAME = re.compile(r"\s*(.+?)\s*->\s*(.+?)\s*", re.DOTALL)
-_DEFAULT = re.compile(r"\s*([^=]+?)\s*=(?: )?(.*)", re.DOTALL)
-
 
 def renames(written: Sequence[str], argument: str = "rename_columns") -> dict[str, str]:
     """Return the new names by the old ones, of texts such as `gate -> exit`. `argument`: which has
     them. Raises InvalidInput."""
     found: dict[str, str] = {}
     for one in written:
-        match = _RENAME.fullmatch(one)
-        if match is None or match[1] in found:
+        old, new = (part.strip() for part in one.partition("->")[::2])
+        if not old or not new or old in found:
             raise InvalidInput(
                 "argument_invalid",
                 f"{called(argument)} holds {one!r}; write each column once, as old -> new.",
             )
-        found[match[1]] = match[2]
+        found[old] = new
     return found
 
 
@@ -43,10 +39,11 @@ def defaults(written: Sequence[str]) -> dict[str, str]:
     """Return the defaults by column, of texts such as `gate = unknown`. Raises InvalidInput."""
     found: dict[str, str] = {}
     for one in written:
-        match = _DEFAULT.fullmatch(one)
-        if match is None or match[1] in found:
+        name, equals, value = one.partition("=")
+        name = name.strip()
+        if not name or not equals or name in found:
             raise _wrong_default(one)
-        found[match[1]] = match[2]
+        found[name] = value.removeprefix(" ")
     return found
 
 
