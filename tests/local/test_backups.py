@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import wait_for
 from tests.raises import raises
+from tests.world.streams import rows
 from weir.annex.recovery.recover import recover
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
@@ -31,6 +33,7 @@ from weir.programs.opening import shared
 from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
+from weir.warehouse.marker import Marker, write_marker
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -241,6 +244,20 @@ def test_a_backup_is_for_its_owner_alone_also_in_a_folder_that_is_there(
     backed_up(settings, dsn, folder)
     modes = {one: one.stat().st_mode & 0o077 for one in (folder, *folder.rglob("*"))}
     assert not any(modes.values()), modes
+    close_shared()
+
+
+def test_a_restore_beside_the_warehouse_of_another_installation_changes_nothing(
+    lane: str, settings: Settings, tmp_path: Path, target: str,
+    test_database: TestDatabase, postgres_server: EmbeddedPostgres,
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    backed_up(settings, admin(postgres_server, test_database.name), tmp_path / "backup")
+    write_marker(str(tmp_path / "live"), Marker(str(UUID(int=7))))
+    with raises("warehouse_not_owned another"):
+        restored(postgres_server, tmp_path / "backup", target, tmp_path / "live")
+    with Database(admin(postgres_server, target), patience=9.0, connect_patience=9.0) as opened:
+        assert rows(opened, "SELECT FROM pg_namespace WHERE nspname ~ 'weir'") == []
     close_shared()
 
 

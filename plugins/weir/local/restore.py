@@ -45,6 +45,13 @@ def restore(
     Raises InvalidInput if it has, and InvariantViolation if the warehouse is another
     installation's.
     """
+    marker = read_marker(warehouse)
+    if marker.installation_id not in ("", manifest.installation_id):
+        raise InvariantViolation(
+            "warehouse_not_owned",
+            f"the warehouse {warehouse} belongs to another installation; name another one in "
+            "weir.toml.",
+        )
     damaged = {*check(folder, manifest, say)}
     database = Database(owner, patience=60.0, connect_patience=30.0)
     try:
@@ -56,13 +63,6 @@ def restore(
                 "argument_invalid",
                 "the database has streams, and a backup is restored into one without; name another "
                 "database and another warehouse in weir.toml.",
-            )
-        marker = read_marker(warehouse)
-        if marker.installation_id not in ("", manifest.installation_id):
-            raise InvariantViolation(
-                "warehouse_not_owned",
-                f"the warehouse {warehouse} belongs to another installation; name another one in "
-                "weir.toml.",
             )
         damaged |= _files(folder, manifest, warehouse, damaged, say)
         with Database(admin, patience=60.0, connect_patience=30.0) as as_admin:
