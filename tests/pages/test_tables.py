@@ -139,6 +139,9 @@ def test_a_calendar_says_which_hours_are_complete_and_which_have_nothing(
     assert [row["failed"] for row in found if row["failed"]] == [1]
     older = told(client, "tables/calendar", stream="shop/orders", after=answer["next"])
     assert shown(older)[0]["day"] < found[-1]["day"]
+    for after, status in (("0001-01-14", 400), ("0001-01-15", 200)):
+        asked = f"/api/tables/calendar?stream=shop/orders&after={after}"
+        assert client.get(asked).status_code == status, "a year has no day before the first"
 
 
 def test_who_began_a_run_by_hand_is_known(client: TestClient, settings: Settings) -> None:

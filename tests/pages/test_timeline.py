@@ -220,6 +220,13 @@ def test_without_names_those_that_moved_last_are_shown(
     assert client.get("/api/time", params={"of": many}).status_code == 400
 
 
+def test_a_time_of_which_nothing_can_be_recorded_is_refused(client: TestClient) -> None:
+    for until in ("0001-01-01T00:00:00Z", "2001-01-01T00:00:00"):
+        answer = client.get(f"/api/time?until={until}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "argument_invalid")
+    assert client.get("/api/time?until=9999-12-31T23:59:59-23:00").status_code == 200, "is now"
+
+
 def test_a_line_has_whole_parts_of_time_and_few_points() -> None:
     day = span_of(NOW, 300, 24, None)
     assert (day.step, len(day.times), day.edges[-1]) == (600, 144, NOW)

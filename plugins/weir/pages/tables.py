@@ -156,6 +156,8 @@ def _calendar(connection: Connection, stream: str, after: str) -> Part:
         before = date.fromisoformat(after) if after else date.max - timedelta(days=1)
     except ValueError:
         raise not_a_page(after) from None
+    if before < date.min + timedelta(days=DAYS):
+        raise not_a_page(after)
     found = sql.calendar(connection, stream=stream, before=before, days=DAYS)
     return Part(found, found[-1].day.isoformat() if found else "")
 

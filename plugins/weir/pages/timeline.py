@@ -118,7 +118,13 @@ def show_time(
         streams, groups = _named(of) if of else _newest(c)
         age = timedelta(hours=hours)
         if until is not None:
-            age += max(datetime.now(UTC) - _aware(until), timedelta())
+            past = datetime.now(UTC) - _aware(until)
+            if past > timedelta(hours=HOURS):
+                raise InvalidInput(
+                    "argument_invalid", "until is more than three years ago; nothing is recorded "
+                    "of that.",
+                )  # fmt: skip
+            age += max(past, timedelta())
         known = sql.asked(c, age=age, groups=groups)
         span = span_of(known.now, known.grain, hours, until, max(known.pairs, 1))
         return Timeline(
