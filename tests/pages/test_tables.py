@@ -76,6 +76,7 @@ def test_a_deleted_stream_has_a_gravestone(client: TestClient, settings: Setting
         ("shop/orders", 1, True),
     ] * 2
     assert found[0]["deleted_at"] > found[1]["deleted_at"]
+    assert shown(told(client, "tables/deleted", stream="shop/orders")) == found
     assert "delete_stream" in found[0]["request"]
     said = client.get("/api/streams/shop/orders").json()["error"]["sentence"]
     assert said.startswith("stream shop/orders was deleted on 20")

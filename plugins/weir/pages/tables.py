@@ -78,9 +78,10 @@ def show_table(
     def read(connection: Connection) -> Part:
         if of.of_stream and not stream:
             raise InvalidInput("argument_missing", f"table {table} is of one stream; give stream.")
-        if stream:
+        part = of.part(connection, stream, after)
+        if stream and not part.rows:  # a stream that was deleted may have some
             check_stream(connection, stream)
-        return of.part(connection, stream, after)
+        return part
 
     part = asked.snapshot(read)
     columns = _columns_of(type(part.rows[0])) if part.rows else []
