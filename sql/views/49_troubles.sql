@@ -39,23 +39,6 @@ SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
               to_char(max(c.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), (array_agg(c.what || ' ' || c.name ORDER BY c.at DESC, c.what, c.name))[1]),
        'mend Postgres''s clock if it is behind; else the view weir.clocks_ahead says what waits until then', NULL, '{}', NULL, '{}'
 FROM weir.clocks_ahead c HAVING count(*) > 0
-UNION ALL
-SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WHEN 'by hand' THEN 'amber' ELSE 'red' END,
-       concat_ws('/', j.dag_id, j.run_id, j.task_id, nullif(j.map_index, -1)), NULL, NULL, j.updated_at,
-       CASE j.state WHEN 'running' THEN 'a run is stuck' ELSE 'a run failed' END,
-       CASE WHEN j.state = 'running' THEN format('The run %s of %s (%s) gives no sign of life.', j.run_id, j.dag_id, j.job)
-            ELSE format('The run %s of %s (%s) %s', j.run_id, j.dag_id, j.job,
-                        CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END,
-       'mend what its sentence names, and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
-       NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
-FROM weir_internal.job_run j
-WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
-  AND (j.state <> 'running' OR j.updated_at < clock_timestamp() - interval '2 minutes')
-  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try
-                  WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
-                    AND o.try_number > j.try_number)
-  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
-                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded')
 -- each annex: troubles.sql
 UNION ALL
 SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),
@@ -117,7 +100,24 @@ WHERE g.group_id IN (  -- those that have something to read, and have read nothi
     LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
     WHERE p.state IN ('assigned', 'unassigned') AND (t.tail_offset IS NULL OR p.next_offset < t.tail_offset)
       AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < weir_internal.now_clock() - 600000000)
-  AND (r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes');
+  AND (r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes')
+UNION ALL  -- last: a page takes the first hundred, and there may be a failed run for each minute
+SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WHEN 'by hand' THEN 'amber' ELSE 'red' END,
+       concat_ws('/', j.dag_id, j.run_id, j.task_id, nullif(j.map_index, -1)), NULL, NULL, j.updated_at,
+       CASE j.state WHEN 'running' THEN 'a run is stuck' ELSE 'a run failed' END,
+       CASE WHEN j.state = 'running' THEN format('The run %s of %s (%s) gives no sign of life.', j.run_id, j.dag_id, j.job)
+            ELSE format('The run %s of %s (%s) %s', j.run_id, j.dag_id, j.job,
+                        CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END,
+       'mend what its sentence names, and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
+       NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
+FROM weir_internal.job_run j
+WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
+  AND (j.state <> 'running' OR j.updated_at < clock_timestamp() - interval '2 minutes')
+  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try
+                  WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
+                    AND o.try_number > j.try_number)
+  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
+                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded');
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
 COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed, of the last day; run stuck: it gives no sign of life; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';

@@ -22,6 +22,7 @@ from weir.history.job_runs import RunId, record_end, record_start
 from weir.operations.examination import troubles
 from weir.operations.form import is_required
 from weir.operations.jobs import FORMS
+from weir.pages import now
 from weir.pages.app import Access, create_app
 from weir.pages.metrics import rows_of
 from weir.settings import Settings
@@ -202,6 +203,21 @@ def test_a_run_that_failed_is_told_until_it_succeeds(
     assert wrong(database) == kept, "that was another work"
     ran(database, dag, "wednesday", "succeeded", "totals")
     assert wrong(database) == []
+
+
+def test_many_runs_that_failed_hide_nothing_else(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(now, "MOST", 3)
+    lane = Lane.made(database, 1, name="shop/orders")
+    group = Group.made(lane, name="totals")
+    lane.append({"0.0": 3})
+    older(database, group)
+    for minute in range(5):
+        ran(database, "shop", f"minute {minute}", "failed", error="no.")
+    answer = told(client, "now")
+    assert sorted(one["kind"] for one in answer["troubles"]) == ["no reader"] + ["run failed"] * 2
+    assert answer["more"]
 
 
 def test_a_run_without_a_sign_of_life_is_stuck(database: Database) -> None:
