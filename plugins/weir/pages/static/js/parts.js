@@ -81,12 +81,12 @@ export function keys(low, high) {
   return `${Number(low.toFixed(4))} – ${Number(high.toFixed(4))}`;
 }
 
-// From page to page of a list. before: where the pages before this one begin. total: null where nobody counts.
-export function pager({ here, total, what, before, after, next, go }) {
+// From page to page of a list. before: where the pages before this one begin. total: null where nobody counts. even: whether all pages but the last have 50 rows.
+export function pager({ here, total, what, before, after, next, go, even = true }) {
   const first = before.length * 50 + 1;
   const turn = (to) => { go(to); scrollTo(0, 0); };
   return el("div", { class: "pages" },
-    el("span", { class: "muted" }, total === here ? some(total, what) : `${number(first)} to ${number(first + here - 1)}${total === null ? "" : ` of ${some(total, what)}`}`),
+    el("span", { class: "muted" }, !even || total === here ? some(here, what) : `${number(first)} to ${number(first + here - 1)}${total === null ? "" : ` of ${some(total, what)}`}`),
     el("button", { type: "button", disabled: !before.length, click: () => turn(before.pop()) }, "Before"),
     el("button", { type: "button", disabled: !next, click: () => { before.push(after); turn(next); } }, "Next"));
 }
