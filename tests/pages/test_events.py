@@ -15,6 +15,7 @@ import weir
 from tests.pages.conftest import Served, look
 from tests.pages.serving import anybody
 from tests.world.streams import run
+from weir.arrow.read import read_rows
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
@@ -154,6 +155,25 @@ def test_events_are_found_by_a_condition_on_columns(
     body = client.get(EVENTS, params={"condition": "n < 0"}).json()
     assert (body["events"], body["looked"]) == ([], 4)
     assert body["next"] is not None
+
+
+def test_events_that_match_and_were_passed_are_not_read_again(
+    client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(settings, [{"key": "k", "n": i} for i in range(300)], segments=1)
+    first = client.get(EVENTS, params={"condition": "n >= 0", "limit": "5"}).json()
+    clock = first["next"].partition(".")[0]
+    reads: list[object] = []
+
+    def counted(*given: Any, **more: Any) -> pa.Table:
+        reads.append(given)
+        return read_rows(*given, **more)
+
+    monkeypatch.setattr(browse, "read_rows", counted)
+    given = {"condition": "n >= 0", "limit": "5", "before": f"{clock}.200"}
+    found = client.get(EVENTS, params=given).json()["events"]
+    assert [one["values"][1] for one in found] == ["99", "98", "97", "96", "95"]
+    assert len(reads) == 1 + 5
 
 
 def test_long_values_and_many_columns_are_cut_and_said(

@@ -90,6 +90,7 @@ def browse(
         at = routing_steps(key.encode()) / STEPS
         slices = [s for s in slices if s.key_low <= at < s.key_high]
 
+    at_once = [] if matches else wanted  # what matches may be among many that were passed
     found: list[pa.Table] = []
     order: list[tuple[int, int]] = []
     looked = stopped = 0
@@ -104,17 +105,19 @@ def browse(
             stopped = since = part.first_clock
             break
         looked += part.rows
-        for piece in _pieces(settings, part, schema, matches, need):
-            rows = read_rows(settings, piece, schema, wanted, piecewise=True)
-            found.append(rows)
-            order += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
+        rows = _last(settings, part, schema, matches, need, at_once)
+        found.append(rows)
+        order += [(part.first_clock, seq) for seq in rows[SEQ].to_pylist()]
         if sum(one.nbytes for one in found) > MOST_BYTES:
             raise _too_much(name)
 
     keys = [("_clock", "descending"), (SEQ, "descending")]
-    whole = concatenated(found, schema, wanted).sort_by(keys)
+    whole = concatenated(found, schema, at_once).sort_by(keys)
     whole = whole.filter(pc.greater(whole["_clock"], stopped))
-    shown = whole.slice(passed, count).drop_columns([SEQ])
+    shown = whole.slice(passed, count)
+    if matches:
+        shown = _whole(settings, name, slices, shown, schema, wanted)
+    shown = shown.drop_columns([SEQ])
     more: Place | None = None
     if whole.num_rows > passed + count:
         more = _after(shown["_clock"].to_pylist(), before)
@@ -125,18 +128,39 @@ def browse(
     return Seen(shown, fields, row.configuration.routing_key, more, looked, since)
 
 
-def _pieces(
-    settings: Settings, part: FileSlice, schema: pa.Schema, matches: Sequence[Matching], need: int
-) -> list[FileSlice]:
-    """Return the rows of a file to show, as slices: its last ones, or the last that match."""
+def _last(
+    settings: Settings, part: FileSlice, schema: pa.Schema, matches: Sequence[Matching], need: int,
+    wanted: Sequence[str],
+) -> pa.Table:  # fmt: skip
+    """Return the last rows of a file, or the last that match."""
     if not matches:
-        return [last_rows(part, need)]
+        return read_rows(settings, last_rows(part, need), schema, wanted, piecewise=True)
     columns = list(dict.fromkeys(name for one in matches for name in one.columns))
     found = read_rows(settings, part, schema, columns, piecewise=True)
     for one in matches:
         found = found.filter(one.rows(found))
-    at = [n - part.start_offset for n in found["_offset"].to_pylist()]
-    return [part._replace(first_row=i, end_row=i + 1) for i in at[-need:]]
+    return found.slice(max(found.num_rows - need, 0)).drop_columns(columns)
+
+
+def _whole(
+    settings: Settings, name: StreamName, slices: Sequence[FileSlice], rows: pa.Table,
+    schema: pa.Schema, wanted: Sequence[str],
+) -> pa.Table:  # fmt: skip
+    """Return rows of which only the places are known, with their columns."""
+    found: list[pa.Table] = []
+    for segment, offset in zip(
+        rows["_segment"].to_pylist(), rows["_offset"].to_pylist(), strict=True
+    ):
+        [(part, at)] = [
+            (one, offset - one.start_offset) for one in slices
+            if one.segment_id == segment
+            and one.first_row <= offset - one.start_offset < one.end_row
+        ]  # fmt: skip
+        piece = part._replace(first_row=at, end_row=at + 1)
+        found.append(read_rows(settings, piece, schema, wanted, piecewise=True))
+        if sum(one.nbytes for one in found) > MOST_BYTES:
+            raise _too_much(name)
+    return concatenated(found, schema, wanted)
 
 
 def _after(clocks: list[int], before: Place | None) -> Place:
