@@ -51,7 +51,7 @@ SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE 
        NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
 FROM weir_internal.job_run j
 WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
-  AND (j.state <> 'running' OR j.updated_at < clock_timestamp() - interval '2 minutes')
+  AND (j.state <> 'running' OR weir_internal.run_is_stuck(j.state, j.updated_at))
   AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try
                   WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
                     AND o.try_number > j.try_number)
