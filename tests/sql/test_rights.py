@@ -167,6 +167,25 @@ def test_no_run_that_a_team_writes_down_keeps_jobs_from_their_work_or_people_fro
     assert rows(database, "SELECT FROM weir.troubles WHERE kind <> 'run failed'") == []
 
 
+def test_no_run_that_a_team_writes_down_hides_one_of_jobs_that_failed(
+    opened: Opened,
+    postgres_server: EmbeddedPostgres,
+    test_database: TestDatabase,
+    database: Database,
+) -> None:
+    opened("shop_app")
+    written = """INSERT INTO weir_internal.job_run (dag_id, run_id, task_id, map_index, try_number,
+        job, arguments, state) VALUES ('d', '{}', 't', 1, {}, 'upkeep', '{{}}', '{}')"""
+    run(database, written.format("r", 1, "failed"))
+    shop = dsn_of(postgres_server, test_database, "shop_app")
+    for one in (("r", 2, "succeeded"), ("other", 1, "succeeded")):
+        execute(shop, written.format(*one))
+    told = "SELECT subject FROM weir.troubles"
+    assert [one.subject for one in rows(database, told)] == ["d/r/t/1"]
+    run(database, written.format("another", 1, "succeeded"))
+    assert rows(database, told) == []
+
+
 def _does(dsn: str, statement: str) -> bool:
     """Whether a login changes rows by a statement, or only something else stands against it."""
     connection = psycopg2.connect(dsn, options="-c search_path=weir_internal")
