@@ -13,6 +13,12 @@ RETURN pg_has_role(login, 'weir_jobs', 'USAGE') OR pg_has_role(
     login, (SELECT nspowner FROM pg_namespace WHERE nspname = 'weir_internal'), 'USAGE');
 COMMENT ON FUNCTION weir_internal.sees_all(name) IS 'Whether owners do not bind a login.';
 
+-- A login that is gone since, whose name a row may have, is none of them.
+CREATE OR REPLACE FUNCTION weir_internal.logins_of_jobs() RETURNS SETOF name
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp ROWS 10
+AS $$ SELECT r.rolname FROM pg_roles r WHERE weir_internal.sees_all(r.rolname) $$;
+COMMENT ON FUNCTION weir_internal.logins_of_jobs() IS 'The roles that owners do not bind. What others write into a run of a job tells of no upkeep.';
+
 CREATE OR REPLACE FUNCTION weir_internal.may_act_for(login name, owner text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN owner IS NULL OR weir_internal.sees_all(login) OR EXISTS (

@@ -1,5 +1,10 @@
 -- What the view weir.troubles asks.
 
+CREATE OR REPLACE FUNCTION weir_internal.run_is_stuck(in_state text, in_updated_at timestamptz) RETURNS boolean
+LANGUAGE sql PARALLEL SAFE
+RETURN in_state = 'running' AND in_updated_at < clock_timestamp() - interval '2 minutes';
+COMMENT ON FUNCTION weir_internal.run_is_stuck(text, timestamptz) IS 'Whether a run of a job has shown no sign of life for two minutes.';
+
 -- A group reads when its schedule says so: it is late if nothing was committed for twice as long as it usually pauses.
 CREATE OR REPLACE FUNCTION weir_internal.patience_with(in_group_name text) RETURNS interval
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

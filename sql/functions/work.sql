@@ -173,8 +173,10 @@ AS $$
     SELECT j, 'it did not succeed within a day, or failed since' FROM unnest(in_jobs) j
     WHERE NOT coalesce((
         SELECT r.state = 'succeeded' FROM weir_internal.job_run r
-        WHERE r.job = j AND r.started_at > clock_timestamp() - interval '1 day' AND NOT EXISTS (
-            SELECT FROM jsonb_each(r.arguments) a WHERE a.value NOT IN ('false', '[]', '""', 'null'))
+        WHERE r.job = j AND r.started_at > clock_timestamp() - interval '1 day'
+          AND r.login IN (SELECT weir_internal.logins_of_jobs()) AND NOT EXISTS (
+            SELECT FROM jsonb_each(CASE WHEN jsonb_typeof(r.arguments) = 'object' THEN r.arguments END) a
+            WHERE a.value NOT IN ('false', '[]', '""', 'null'))
         ORDER BY r.started_at DESC LIMIT 1), false)
     UNION ALL
     SELECT 'stream_cuts', 'streams have moved' WHERE 'stream_cuts' = ANY (in_jobs)

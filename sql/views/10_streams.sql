@@ -172,7 +172,7 @@ SELECT j.dag_id, j.run_id, j.task_id, j.map_index, j.try_number, j.job, j.argume
        j.progress, j.report, j.error, j.started_by
 FROM weir_internal.job_run j
 CROSS JOIN LATERAL (SELECT CASE
-    WHEN j.state = 'running' AND j.updated_at < clock_timestamp() - interval '2 minutes' THEN 'killed'
+    WHEN weir_internal.run_is_stuck(j.state, j.updated_at) THEN 'killed'
     ELSE j.state END AS state) s;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
 COMMENT ON COLUMN weir.job_runs.state IS 'submitted, running, succeeded, failed or killed; killed is also a job that has shown no sign of life for two minutes.';

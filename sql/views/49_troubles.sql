@@ -29,6 +29,7 @@ SELECT 'disk full', CASE WHEN d.free < 0.03 * d.size THEN 'red' ELSE 'amber' END
        'delete what else is on it, let streams keep less, or give it more', NULL, '{}', 'retention', '{}'
 FROM (SELECT j.report, j.updated_at FROM weir_internal.job_run j
       WHERE j.job = 'upkeep' AND j.report IS NOT NULL AND j.started_at > clock_timestamp() - interval '2 days'
+        AND j.login IN (SELECT weir_internal.logins_of_jobs())
       ORDER BY j.started_at DESC LIMIT 1) r
 CROSS JOIN LATERAL jsonb_to_recordset(r.report -> 'disks') AS d (root text, free double precision, size double precision)
 WHERE d.free < 0.1 * d.size
@@ -112,12 +113,13 @@ SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE 
        NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
 FROM weir_internal.job_run j
 WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
-  AND (j.state <> 'running' OR j.updated_at < clock_timestamp() - interval '2 minutes')
-  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try
+  AND (j.state <> 'running' OR weir_internal.run_is_stuck(j.state, j.updated_at))
+  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try; a team's hides none of a login of jobs
                   WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
-                    AND o.try_number > j.try_number)
+                    AND o.try_number > j.try_number AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())))
   AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
-                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded');
+                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded'
+                    AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())));
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
 COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed, of the last day; run stuck: it gives no sign of life; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';

@@ -60,6 +60,11 @@ def test_a_job_is_looked_for_when_its_schedule_comes_round() -> None:
     assert due(NOON, NOON + 60 * MINUTE) == ["scale", "upkeep"], "after a triggerer was away"
 
 
+def test_a_schedule_that_is_none_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match="columns"):
+        work_asset("scale", "now and then")
+
+
 def test_one_statement_asks_for_all_jobs(database: Database, settings: Settings) -> None:
     succeeded(database, "stream_cuts", "scale", "checkpoints")
     patience = patience_of(settings)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.raises import raises
 from tests.world.adjunct import Store
@@ -17,6 +18,7 @@ from weir.model.names import stream_name
 from weir.reader_groups.batch import Batch
 from weir.reader_groups.groups.lifecycle import (
     create_reader_group,
+    delete_in,
     delete_reader_group,
     end_of_group,
     fork_reader_group,
@@ -218,6 +220,21 @@ def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
         tmp_path / committed["path"] / "part.parquet"
     ], "what it committed is somebody's result"
     assert rows(database, "SELECT path FROM garbage") == []
+
+
+def test_what_is_recorded_of_groups_leaves_out_one_that_is_being_deleted(
+    group: Group, lane: Lane
+) -> None:
+    other = Group.made(lane)
+
+    def delete(connection: Connection) -> None:
+        delete_in(connection, group.group_id)
+        record_groups(group.database, [group.name, other.name])
+
+    group.database.transaction(delete)
+    assert {one.group_id for one in rows(group.database, "SELECT group_id FROM group_history")} == {
+        other.group_id
+    }
 
 
 def test_batches_of_a_group_that_is_made_anew_are_others(group: Group, lane: Lane) -> None:

@@ -7,7 +7,7 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.teams import Opened, dsn_of
-from tests.world.streams import rows
+from tests.world.streams import rows, run
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 
@@ -133,6 +133,57 @@ def test_no_login_changes_receipts_or_who_did_what(
     assert _does(
         dsn_of(postgres_server, test_database, "bank_app"), "UPDATE job_run SET error = 'no'"
     )
+
+
+_WRITTEN = (  # by a team, about an hour from now
+    """'{}', 'failed', '{"disks": {}}'""",
+    """'[]', 'succeeded', '{"disks": [{"free": "x"}]}'""",
+)
+
+
+@pytest.mark.parametrize("written", _WRITTEN)
+def test_no_run_that_a_team_writes_down_keeps_jobs_from_their_work_or_people_from_what_is_wrong(
+    opened: Opened,
+    postgres_server: EmbeddedPostgres,
+    test_database: TestDatabase,
+    database: Database,
+    written: str,
+) -> None:
+    opened("shop_app")
+    run(
+        database,
+        """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job, arguments,
+            state) VALUES ('d', 'r', 'scale', 1, 1, 'scale', '{}', 'succeeded')""",
+    )
+    execute(
+        dsn_of(postgres_server, test_database, "shop_app"),
+        f"""INSERT INTO weir_internal.job_run (dag_id, run_id, task_id, map_index, try_number, job,
+            started_at, arguments, state, report)
+        SELECT 'd', 'r', job, 2, 1, job, clock_timestamp() + interval '1 hour', {written}
+        FROM (VALUES ('scale'), ('upkeep')) AS every (job)""",
+    )
+    asked = "SELECT job FROM work(ARRAY['scale', 'upkeep'], '{}')"
+    assert {one.job for one in rows(database, asked)} == {"upkeep"}
+    assert rows(database, "SELECT FROM weir.troubles WHERE kind <> 'run failed'") == []
+
+
+def test_no_run_that_a_team_writes_down_hides_one_of_jobs_that_failed(
+    opened: Opened,
+    postgres_server: EmbeddedPostgres,
+    test_database: TestDatabase,
+    database: Database,
+) -> None:
+    opened("shop_app")
+    written = """INSERT INTO weir_internal.job_run (dag_id, run_id, task_id, map_index, try_number,
+        job, arguments, state) VALUES ('d', '{}', 't', 1, {}, 'upkeep', '{{}}', '{}')"""
+    run(database, written.format("r", 1, "failed"))
+    shop = dsn_of(postgres_server, test_database, "shop_app")
+    for one in (("r", 2, "succeeded"), ("other", 1, "succeeded")):
+        execute(shop, written.format(*one))
+    told = "SELECT subject FROM weir.troubles"
+    assert [one.subject for one in rows(database, told)] == ["d/r/t/1"]
+    run(database, written.format("another", 1, "succeeded"))
+    assert rows(database, told) == []
 
 
 def _does(dsn: str, statement: str) -> bool:

@@ -9,6 +9,7 @@ from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.settings import load
 from weir.warehouse.paths import attempt_folder, below_root, spark_path
+from weir.warehouse.room import rooms
 
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:
@@ -105,3 +106,9 @@ def test_addresses_in_the_settings_have_one_spelling(given: str, meant: str) -> 
 def test_without_roots_nothing_is_allowed() -> None:
     with raises("path_not_allowed"):
         below_root("x", [], "input")
+
+
+def test_a_folder_that_can_not_be_looked_at_has_no_room(tmp_path: Path) -> None:
+    [room] = rooms(str(tmp_path / ("x" * 300)), "s3://bucket/x", str(tmp_path), str(tmp_path))
+    assert room["root"] == str(tmp_path)
+    assert 0 <= room["free"] <= room["size"]

@@ -101,7 +101,9 @@ def look(database: Database, jobs: list[str], patience: dict[str, float]) -> dic
 
 def work_asset(job: str, schedule: str) -> Asset:
     """Return the asset by which the DAG of a job runs: its event says that the job has something to
-    do. Raises InvalidInput for a wrong setting."""
+    do. Raises InvalidInput for a wrong setting, and ValueError for a wrong schedule, at which the
+    triggerer would stop for all jobs."""
+    croniter(schedule)
     patience = json.dumps(patience_of(load()), sort_keys=True)
     trigger = WorkTrigger(job, schedule, patience)
     return Asset(

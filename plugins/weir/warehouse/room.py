@@ -15,16 +15,21 @@ class Room(TypedDict):
 
 
 def rooms(*roots: str) -> list[Room]:
-    """Return the room of folders of this machine, once for each disk."""
+    """Return the room of folders of this machine, once for each disk; nothing of a folder that is
+    not there, or that this user may not look at."""
     return list(_rooms(roots))
 
 
 def _rooms(roots: tuple[str, ...]) -> Iterator[Room]:
     seen = set()
     for root in roots:
-        folder = Path(root)
-        if "://" in root or not folder.is_dir() or (disk := folder.stat().st_dev) in seen:
+        if "://" in root:
+            continue
+        try:
+            disk, found = Path(root).stat().st_dev, shutil.disk_usage(root)
+        except OSError:  # upkeep has more to do
+            continue
+        if disk in seen:
             continue
         seen.add(disk)
-        found = shutil.disk_usage(folder)
         yield Room(root=root, free=found.free, size=found.total)

@@ -1,8 +1,5 @@
 -- What statements of several files share: they put groups elsewhere, or wait for readers.
 
--- fragment: lease_expired
-lease_is_over(r.lease_until, :lease)
-
 -- fragment: moved
 -- The group was active. If it had timed out, it holds retention back again from now on, so its
 -- streams are queued for a decision.

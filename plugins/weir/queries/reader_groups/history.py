@@ -12,13 +12,14 @@ CROSS JOIN LATERAL size_till(l.stream_id, l.position) z
 CROSS JOIN LATERAL history_slots(statement_timestamp()) h
 WHERE g.name = ANY(:groups)
 ORDER BY g.group_id, l.stream_id, h.grain
+FOR KEY SHARE OF g SKIP LOCKED
 ON CONFLICT (group_id, stream_id, grain, slot) DO UPDATE SET
     recorded_at = EXCLUDED.recorded_at, read = EXCLUDED.read, unread = EXCLUDED.unread"""
 )
 
 
 def record_groups(connection: Connection, *, groups: Sequence[str]) -> None:
-    """Record how far groups are now."""
+    """Record how far groups are now, without those that are being deleted."""
     result = connection.execute(RECORD_GROUPS, {"groups": list(groups)})
     result.close()
 
@@ -29,6 +30,7 @@ SELECT o.owner, h.grain, h.slot, o.streams, o.bytes
 FROM (SELECT coalesce(s.owner, '') AS owner, count(*) AS streams, sum(s.bytes_retained)::bigint AS bytes
       FROM weir.streams s GROUP BY 1) o
 CROSS JOIN LATERAL history_slots(statement_timestamp()) h WHERE h.grain >= 3600
+ORDER BY o.owner, h.grain
 ON CONFLICT (owner, grain, slot) DO UPDATE SET streams = EXCLUDED.streams, bytes = EXCLUDED.bytes"""
 )
 

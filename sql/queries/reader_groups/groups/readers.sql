@@ -24,7 +24,7 @@ SELECT :group_id, :reader_id, :token,
 WHERE NOT EXISTS (
     SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
     AND (r.lease_until = 'infinity' OR :alone
-         AND r.lease_until > '-infinity' AND NOT {lease_expired}))
+         AND NOT reader_is_gone(r.lease_until, :lease)))
 ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
     lease_until = excluded.lease_until, label = excluded.label
 
@@ -104,7 +104,7 @@ SELECT DISTINCT g.name FROM readers_to_free(:lease) r JOIN reader_group g USING 
 -- null: :alive, :only
 WITH gone AS (
     SELECT reader_id FROM reader r WHERE group_id = :group_id
-    AND (lease_until = '-infinity' OR {lease_expired})
+    AND reader_is_gone(r.lease_until, :lease)
     AND reader_id IS DISTINCT FROM CAST(:alive AS text)
     AND reader_id = coalesce(CAST(:only AS text), reader_id)
 ), freed AS (

@@ -50,7 +50,7 @@ RESUME = text(
     SELECT b.batch_id, b.reader_id FROM reader_batch b
     LEFT JOIN reader r USING (group_id, reader_id)
     WHERE b.group_id = :group_id AND b.state = 'open'
-      AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR lease_is_over(r.lease_until, :lease))
+      AND (b.reader_id = :reader_id OR reader_is_gone(r.lease_until, :lease))
     ORDER BY b.reader_id <> :reader_id, b.batch_id LIMIT 1
 ), moved AS (
     UPDATE reader_group_segment p SET reader_id = :reader_id
@@ -93,10 +93,10 @@ STANDING = text(
     """SELECT (SELECT token FROM reader WHERE group_id = :group_id AND reader_id = :reader_id) AS token,
 EXISTS (SELECT FROM reader_batch b LEFT JOIN reader r USING (group_id, reader_id)
         WHERE b.group_id = :group_id AND b.state = 'open'
-          AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR lease_is_over(r.lease_until, :lease)))
+          AND (b.reader_id = :reader_id OR reader_is_gone(r.lease_until, :lease)))
     AS resumes,
 EXISTS (SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
-        AND (r.lease_until = '-infinity' OR lease_is_over(r.lease_until, :lease))) AS expired,
+        AND reader_is_gone(r.lease_until, :lease)) AS expired,
 EXISTS (SELECT FROM reader_group_stream gs JOIN stream s USING (stream_id)
         WHERE gs.group_id = :group_id AND gs.head_seen IS DISTINCT FROM s.head) AS head_moved,
 coalesce((SELECT jsonb_object_agg(stream_id, end_cut) FROM reader_group_stream

@@ -53,7 +53,7 @@ SELECT :group_id, :reader_id, :token,
 WHERE NOT EXISTS (
     SELECT FROM reader r WHERE r.group_id = :group_id AND r.reader_id <> :reader_id
     AND (r.lease_until = 'infinity' OR :alone
-         AND r.lease_until > '-infinity' AND NOT lease_is_over(r.lease_until, :lease)))
+         AND NOT reader_is_gone(r.lease_until, :lease)))
 ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
     lease_until = excluded.lease_until, label = excluded.label"""
 )
@@ -269,7 +269,7 @@ def groups_expired(connection: Connection, *, lease: float) -> list[str]:
 RELEASE_EXPIRED = text(
     """WITH gone AS (
     SELECT reader_id FROM reader r WHERE group_id = :group_id
-    AND (lease_until = '-infinity' OR lease_is_over(r.lease_until, :lease))
+    AND reader_is_gone(r.lease_until, :lease)
     AND reader_id IS DISTINCT FROM CAST(:alive AS text)
     AND reader_id = coalesce(CAST(:only AS text), reader_id)
 ), freed AS (
