@@ -62,9 +62,18 @@ def test_a_variable_comes_before_the_file(tmp_path: Path) -> None:
     assert settings.function_path == ("/x", "/y")
 
 
-def test_no_connection_string_is_quoted(tmp_path: Path) -> None:
-    with raises("setting_invalid 'database'") as no:
-        loaded(tmp_path, "database = ['postgresql://weir_app:s3cret@db/weir']")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "database = ['postgresql://weir_app:s3cret@db/weir']",
+        "metrics_token = ['s3cret']",
+        "spark = ['sc://host/;token=s3cret']",
+        "spark = 'sc://host/;token=s3cret=='",
+    ],
+)
+def test_no_secret_is_quoted(tmp_path: Path, given: str) -> None:
+    with raises(f"setting_invalid '{given.partition(' ')[0]}'") as no:
+        loaded(tmp_path, given)
     assert "s3cret" not in str(no.value)
 
 

@@ -16,7 +16,8 @@ from weir.errors import InvalidInput
 from weir.source_tree import REPOSITORY
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_SPARK = re.compile(r"sc://[^\s/:;]+(:\d+)?(/(;[^\s;=]+=[^\s;]+)*;?)?")
+# With "=" in a value, PySpark's refusal would quote it, and it may be a token.
+_SPARK = re.compile(r"sc://[^\s/:;]+(:\d+)?(/(;[^\s;=]+=[^\s;=]+)*;?)?")
 # Variables of Weir that are no settings; those of a deployment may be there, too.
 _OTHERS = {"WEIR_CONFIG", "WEIR_DATABASE_OWNER", "WEIR_STACK_ID"}
 _Value: TypeAlias = str | float | tuple[str, ...]  # also a bool or an int
@@ -210,8 +211,8 @@ def _made(values: Mapping[str, object], path: Path, environ: Mapping[str, str]) 
     if settings.spark and not _SPARK.fullmatch(settings.spark):
         raise InvalidInput(
             "setting_invalid",
-            "setting 'spark' is no address of Spark Connect; give it as sc://host:15002, or leave "
-            "it empty for a Spark of each job's own.",
+            "setting 'spark' is no address of Spark Connect; give it as sc://host:15002 (a = in a "
+            "token as %3D), or leave it empty for a Spark of each job's own.",
         )
     placed = {
         name: _place(getattr(settings, name), state, base)
@@ -272,7 +273,8 @@ def _wrong(name: str, default: object, value: object) -> InvalidInput:
         int: "a whole number that is not negative",
         float: "a number that is not negative",
     }
-    shown = "wrong" if "database" in name.lower() else repr(value)  # it may hold a password
+    secret = {one.name for one in fields(Settings) if not one.repr}
+    shown = "wrong" if name.lower().removeprefix("weir_") in secret else repr(value)
     kind = kinds.get(type(default), "a text")
     return InvalidInput("setting_invalid", f"setting {name!r} is {shown}; it must be {kind}.")
 

@@ -1,5 +1,6 @@
 """Spark Connect, with a real server: the client plans and commits, workers read and write."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from weir.database.connection import Database
 from weir.installation.opened import close_shared
 from weir.settings import Settings
 from weir.spark import Appender, Reader, output, read
+from weir.spark.base.connect import channel_to, connected
 from weir.spark.base.python_workers import search
 
 pytestmark = pytest.mark.jvm
@@ -53,6 +55,34 @@ def store(
         opened.create_stream("s/in", routing_key="k", segments=3)
         yield opened
     close_shared()
+
+
+@pytest.mark.parametrize("own", ["", "theirs"])
+def test_a_server_gets_the_token_of_no_other(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "ours")
+    monkeypatch.delenv("WEIR_SPARK", raising=False)
+    other = "sc://other:15002" + (own and f"/;token={own}")
+    assert channel_to(other).token == (own or "ours")
+    monkeypatch.setenv("WEIR_SPARK", "sc://localhost:15002")
+    assert channel_to("sc://localhost:15002").token == "ours"
+    assert channel_to(other).token == (own or None)
+    assert channel_to(other).secure == bool(own)
+
+
+def test_a_session_that_can_not_be_made_leaves_nothing(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(session: ConnectSession) -> None:
+        made.append(session)
+        raise RuntimeError("no copies here")
+
+    made = list[ConnectSession]()
+    monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED")
+    monkeypatch.setattr(ConnectSession, "cloneSession", fail)
+    with pytest.raises(RuntimeError, match="no copies"):
+        connected(f"sc://{connect.client._builder.endpoint}", {})
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+    assert made[0].is_stopped
 
 
 def rows(connect: Any, start: int, count: int) -> Any:

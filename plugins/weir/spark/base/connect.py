@@ -62,17 +62,26 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
             f"({error.strerror or error}); start it (`weir up` does), or leave the setting empty, "
             "and each job starts its own.",
         ) from None
-    channel = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
+    builder: Any = Connected.builder
+    first = builder.channelBuilder(channel_to(remote)).config(map={**settings, **_APART}).create()
+    try:
+        made = first.cloneSession()  # a session asks at its beginning whether its code is apart
+    finally:
+        _stop(first)
     if not _open:
         _before[:] = [os.environ.get(_MODE)]
     os.environ[_MODE] = "1"
-    first: Any = (
-        Connected.builder.channelBuilder(channel).config(map={**settings, **_APART}).create()
-    )
-    made = first.cloneSession()  # a session asks at its beginning whether its code is apart
-    _stop(first)
     Connected._set_default_and_active_session(made)
     return _kept(made, made, settings)
+
+
+def channel_to(remote: str) -> DefaultChannelBuilder:
+    """Return what opens channels to a server. The token of the environment is for the server that
+    is named there, if one is: a connection of Airflow may name another, which must not get it."""
+    made = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
+    if (os.environ.get("WEIR_SPARK") or remote) != remote:
+        made.set(made.PARAM_TOKEN, made.getDefault(made.PARAM_TOKEN, None))
+    return made
 
 
 def cloned(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
