@@ -126,13 +126,14 @@ def test_a_team_publishes_only_to_tables_that_it_may_write_itself(
 def test_a_team_counts_and_erases_only_in_tables_where_it_may_do_that_itself(
     shop: Database, opened: Opened, as_owner: AsOwner
 ) -> None:
-    asked = "SELECT erase_from_table('bank.pay', '{kind}', '{secret}', :only)"
-    for only in (True, False):
-        assert rows(shop, asked, only=only) == [(None,)]
+    asked = "SELECT * FROM erase_from_table('bank.pay', '{kind}', '{secret}', :only)"
+    why = (None, "the login shop_app may not delete its rows")
+    assert rows(shop, asked, only=True) == [(None, why[1].replace("delete", "read"))]
+    assert rows(shop, asked, only=False) == [why]
     assert as_owner("SELECT kind FROM bank.pay") == [("secret",)]
     as_owner("GRANT USAGE ON SCHEMA bank TO team_shop; GRANT SELECT ON bank.pay TO team_shop")
-    assert [rows(shop, asked, only=only) for only in (True, False)] == [[(1,)], [(None,)]]
-    assert rows(opened("bank_app").database, asked, only=False) == [(1,)]
+    assert [rows(shop, asked, only=only) for only in (True, False)] == [[(1, None)], [why]]
+    assert rows(opened("bank_app").database, asked, only=False) == [(1, None)]
 
 
 FOREIGN = {

@@ -36,7 +36,6 @@ from weir.annex.erasure.find import (
     with_keys,
 )
 from weir.annex.erasure.outputs import (
-    FORBIDDEN,
     Table,
     Written,
     erase_output,
@@ -223,13 +222,13 @@ class Everywhere:
             outputs[f"{output.name} of {output.group}"] = seen.rows
             remains += left_of(output, seen)
         for table in copies.tables:
-            rows = self._database.transaction(
+            of_it = self._database.transaction(
                 lambda c, t=table: rows_in_table(c, t, self._wanted.keys)  # type: ignore[misc]  # the loop's own
             )
-            if rows is None:
-                remains.append(left_table(table.name, FORBIDDEN))
+            if of_it.why is None:
+                outputs[f"table {table.name}"] = of_it.erased or 0
             else:
-                outputs[f"table {table.name}"] = rows
+                remains.append(left_table(table.name, of_it.why))
         return Measured(streams, of_stores, outputs, where, remains, all_of_it)
 
     def _is_all(self, one: Searched, found: Found) -> bool:
@@ -321,12 +320,12 @@ class Everywhere:
                 say(f"erased {what}")
             left += left_of(output, seen)
         for table in copies.tables:
-            rows = self._database.transaction(
+            done = self._database.transaction(
                 lambda c, t=table: erase_rows_of_table(c, t, keys, request_id)  # type: ignore[misc]  # the loop's own
             )
-            if rows:
-                say(f"erased {counted(rows, 'row')} of table {table.name}")
-            left += [left_table(table.name, FORBIDDEN)] if rows is None else []
+            if done.erased:
+                say(f"erased {counted(done.erased, 'row')} of table {table.name}")
+            left += [] if done.why is None else [left_table(table.name, done.why)]
         return left
 
     def request(self, request_id: str) -> Request | None:

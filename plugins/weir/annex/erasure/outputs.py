@@ -29,10 +29,6 @@ from weir.warehouse.filesystem import filesystem, replaces
 
 # Why something of them is left.
 BLIND = "some of its files have no column that has the keys"
-FORBIDDEN = (
-    "it has no column that has the keys, weir_publisher or this login may not delete its rows, or "
-    "that would run triggers or rules"
-)
 
 
 @dataclass(frozen=True)
@@ -104,21 +100,20 @@ def left_table(name: str, why: str) -> Remaining:
     )
 
 
-def rows_in_table(connection: Connection, table: Table, keys: Sequence[str]) -> int | None:
-    """Return how many rows of a table have some keys; None if that can't be seen."""
+def rows_in_table(connection: Connection, table: Table, keys: Sequence[str]) -> sql.EraseFromTable:
+    """Return how many rows of a table have some keys, or why that can't be seen."""
     return sql.erase_from_table(connection, **table._asdict(), keys=[*keys], only_count=True)
 
 
 def erase_rows_of_table(
     connection: Connection, table: Table, keys: Sequence[str], request_id: str
-) -> int | None:
-    """Delete the rows of a table that have some keys. Returns how many; None if it has no column
-    for them, or if weir_publisher may not delete there."""
-    rows = sql.erase_from_table(connection, **table._asdict(), keys=[*keys], only_count=False)
-    if rows:
+) -> sql.EraseFromTable:
+    """Delete the rows of a table that have some keys. Returns how many, or why they are left."""
+    done = sql.erase_from_table(connection, **table._asdict(), keys=[*keys], only_count=False)
+    if done.erased:
         name = f"table {table.name}"
-        sql.count_erased(connection, request_id=request_id, name=name, part=None, rows=rows)
-    return rows
+        sql.count_erased(connection, request_id=request_id, name=name, part=None, rows=done.erased)
+    return done
 
 
 def left_output(one: Written, why: str) -> Remaining:

@@ -25,10 +25,10 @@ SELECT FROM parquet_output WHERE group_name = :group AND output = :name AND root
     AND path = :path FOR NO KEY UPDATE
 
 -- name: erase_from_table -> one
--- Delete the rows of a table with some keys, or only count them. Returns how many; None if that may
--- not be.
--- null: erase_from_table
-SELECT erase_from_table(:name, CAST(:columns AS text[]), CAST(:keys AS text[]), :only_count)
+-- Delete the rows of a table with some keys, or only count them. Returns how many, or why the table
+-- is left.
+-- null: erased, why
+SELECT erased, why FROM erase_from_table(:name, CAST(:columns AS text[]), CAST(:keys AS text[]), :only_count)
 
 -- name: count_erased -> none
 -- Record how many rows a request has erased of an output, or of a part of it.

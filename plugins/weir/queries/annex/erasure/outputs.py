@@ -71,8 +71,15 @@ def lock_folder(connection: Connection, *, group: str, name: str, root: str, pat
 
 
 ERASE_FROM_TABLE = text(
-    """SELECT erase_from_table(:name, CAST(:columns AS text[]), CAST(:keys AS text[]), :only_count)"""
+    """SELECT erased, why FROM erase_from_table(:name, CAST(:columns AS text[]), CAST(:keys AS text[]), :only_count)"""
 )
+
+
+class EraseFromTable(NamedTuple):
+    """A row of `erase_from_table`."""
+
+    erased: int | None
+    why: str | None
 
 
 def erase_from_table(
@@ -82,14 +89,14 @@ def erase_from_table(
     columns: Sequence[str],
     keys: Sequence[str],
     only_count: bool,
-) -> int | None:
-    """Delete the rows of a table with some keys, or only count them. Returns how many; None if that may not be."""
+) -> EraseFromTable:
+    """Delete the rows of a table with some keys, or only count them. Returns how many, or why the table is left."""
     result = connection.execute(
         ERASE_FROM_TABLE,
         {"name": name, "columns": list(columns), "keys": list(keys), "only_count": only_count},
     )
-    value: int | None = result.scalar_one()
-    return value
+    row = result.one()
+    return EraseFromTable._make(row)
 
 
 COUNT_ERASED = text("""SELECT count_erased(:request_id, NULL, :name, :part, :rows)""")
