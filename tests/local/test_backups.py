@@ -241,7 +241,13 @@ def test_a_backup_is_for_its_owner_alone_also_in_a_folder_that_is_there(
     folder, dsn = tmp_path / "backup", admin(postgres_server, test_database.name)
     folder.mkdir()
     folder.chmod(0o777)
-    backed_up(settings, dsn, folder)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as opened:
+        opened.transaction(lambda c: c.exec_driver_sql(
+            "CREATE ROLE team_of_backup; UPDATE weir_internal.stream SET owner = 'team_of_backup'"
+        ))  # fmt: skip
+    roles = backed_up(settings, dsn, folder).roles
+    postgres_server.psql("DROP ROLE team_of_backup")
+    assert {"team_of_backup", "weir_owner"} <= {*roles}  # which a restore makes
     modes = {one: one.stat().st_mode & 0o077 for one in (folder, *folder.rglob("*"))}
     assert not any(modes.values()), modes
     close_shared()

@@ -14,11 +14,13 @@ FROM installation
 SELECT path, bytes FROM data_file UNION SELECT path, bytes FROM adjunct_file ORDER BY path
 
 -- name: roles -> many
--- Return the roles that own something in this database, or have a right to it.
-SELECT DISTINCT r.rolname FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
-WHERE d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND d.refclassid = 'pg_authid'::regclass AND NOT starts_with(r.rolname, 'pg_')
-ORDER BY r.rolname
+-- Return the roles that own something in this database, or have a right to it: also the owners of
+-- streams and reader groups, of which Postgres does not know.
+SELECT rolname FROM pg_roles WHERE NOT starts_with(rolname, 'pg_') AND (oid IN
+    (SELECT refobjid FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND dbid =
+     (SELECT oid FROM pg_database WHERE datname = current_database()))
+    OR rolname IN (SELECT owner FROM stream UNION SELECT owner FROM reader_group))
+ORDER BY rolname
 
 -- name: alone -> one
 -- Let nobody else restore into this database before the transaction ends, as long as that takes.

@@ -51,15 +51,16 @@ def files(connection: Connection) -> list[Files]:
 
 
 ROLES = text(
-    """SELECT DISTINCT r.rolname FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
-WHERE d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND d.refclassid = 'pg_authid'::regclass AND NOT starts_with(r.rolname, 'pg_')
-ORDER BY r.rolname"""
+    """SELECT rolname FROM pg_roles WHERE NOT starts_with(rolname, 'pg_') AND (oid IN
+    (SELECT refobjid FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND dbid =
+     (SELECT oid FROM pg_database WHERE datname = current_database()))
+    OR rolname IN (SELECT owner FROM stream UNION SELECT owner FROM reader_group))
+ORDER BY rolname"""
 )
 
 
 def roles(connection: Connection) -> list[str]:
-    """Return the roles that own something in this database, or have a right to it."""
+    """Return the roles that own something in this database, or have a right to it: also the owners of streams and reader groups, of which Postgres does not know."""
     result = connection.execute(ROLES)
     return [row[0] for row in result]
 
