@@ -26,7 +26,7 @@ from weir.installation.opened import close_shared
 from weir.local import binaries, postgres_programs
 from weir.local.backup import FILES, MANIFEST, Manifest, back_up, read_list, read_manifest
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.postgres_programs import programs_for
+from weir.local.postgres_programs import Programs, programs_for
 from weir.local.restore import Restored, restore
 from weir.model.names import stream_name
 from weir.programs.opening import shared
@@ -153,7 +153,7 @@ def test_what_was_committed_before_a_backup_is_there_after_a_kill_and_with_write
     capsys.readouterr()
     again = restored(postgres_server, folder, target, elsewhere)  # as after a kill at its end
     assert again == whole
-    assert "was restored before" in capsys.readouterr().out
+    assert "from this backup before" in capsys.readouterr().out
     there = replace(
         settings, database=postgres_server.dsn(target, "weir_app"), warehouse=str(elsewhere)
     )
@@ -241,7 +241,13 @@ def test_a_backup_is_for_its_owner_alone_also_in_a_folder_that_is_there(
     folder, dsn = tmp_path / "backup", admin(postgres_server, test_database.name)
     folder.mkdir()
     folder.chmod(0o777)
-    backed_up(settings, dsn, folder)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as opened:
+        opened.transaction(lambda c: c.exec_driver_sql(
+            "CREATE ROLE team_of_backup; UPDATE weir_internal.stream SET owner = 'team_of_backup'"
+        ))  # fmt: skip
+    roles = backed_up(settings, dsn, folder).roles
+    postgres_server.psql("DROP ROLE team_of_backup")
+    assert {"team_of_backup", "weir_owner"} <= {*roles}  # which a restore makes
     modes = {one: one.stat().st_mode & 0o077 for one in (folder, *folder.rglob("*"))}
     assert not any(modes.values()), modes
     close_shared()
@@ -294,3 +300,23 @@ def test_programs_are_chosen_by_their_version_and_not_by_their_place(
     assert programs_for(19).folder == newer
     with raises("setup_failed 20 client"):
         programs_for(20)
+
+
+def test_no_secret_is_in_the_arguments_of_a_program(tmp_path: Path) -> None:
+    (tmp_path / "pg_dump").write_text(
+        f"#!/bin/sh\ntr '\\0' '\\n' </proc/$$/cmdline >{tmp_path}/arguments\n"
+        f'(echo "$PGPASSWORD"; cat "$PGSERVICEFILE") >{tmp_path}/secrets\n'
+    )
+    (tmp_path / "pg_dump").chmod(0o755)
+    dsn = "postgresql://me:first@host/db?sslpassword=second"
+    Programs(18, tmp_path).run("pg_dump", dsn)
+    arguments = (tmp_path / "arguments").read_text()
+    assert "first" not in arguments
+    assert "second" not in arguments
+    assert "host='host'" in arguments
+    assert (tmp_path / "secrets").read_text() == "first\n[weir-secrets]\nsslpassword=second\n"
+    with raises("setting_invalid sslpassword"):
+        Programs(18, tmp_path).run("pg_dump", "service=weir sslpassword=second")
+    # libpq finds the server with the others.
+    with raises("setup_failed refused"):
+        programs_for(18).run("pg_dump", "host=127.0.0.1 port=1 sslpassword=second", "-Fc")

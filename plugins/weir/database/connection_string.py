@@ -13,7 +13,7 @@ from weir.errors import InvalidInput
 
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*)://")
 _SHOWN = ("service", "host", "port", "dbname", "user")
-_SECRET = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+SECRET = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 _ENCODE = (
     "write @, /, : and % of a password as %40, %2F, %3A and %25, or keep it in a password file"
 )
@@ -64,6 +64,6 @@ def masked(text: str, dsn: str) -> str:
         parts = check(dsn, "")
     except InvalidInput:
         return text.replace(dsn, "***")
-    for secret in filter(None, map(parts.get, _SECRET)):
+    for secret in filter(None, map(parts.get, SECRET)):
         text = text.replace(secret, "***")
     return text

@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +32,7 @@ from weir.errors import Busy, Conflict, InvalidInput, InvariantViolation, counte
 from weir.local.copied_files import Listed, Place, copy, delete_others, each
 from weir.local.postgres_programs import programs_for
 from weir.queries.local import backups as sql
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import FULL, disk_full, filesystem
 from weir.warehouse.marker import MARKER, read_marker
 
 MANIFEST, DUMP, LIST, FILES = "backup.json", "weir.dump", "files.jsonl", "warehouse"
@@ -90,7 +91,9 @@ def back_up(
             f"nothing was ever appended to the warehouse {warehouse}, or it is not there; append "
             "first, or mount it.",
         )
-    with _only(folder, warehouse, marker.installation_id):
+    with _said_full(folder), _only(folder, warehouse, marker.installation_id):
+        for left in folder.glob(f"{DUMP}.*"):  # by one that was killed
+            left.unlink()
         source = Place(*filesystem(warehouse))
         target = Place(fs.LocalFileSystem(), str(folder / FILES)) if copied else None
         known = {one.path: one for one in _continued(folder / _JOURNAL)}
@@ -107,7 +110,6 @@ def back_up(
                 break
             before = lacks
         else:
-            dump.unlink()
             raise Busy(
                 "lock_held",
                 "the warehouse changes faster than it can be copied; run this again, which "
@@ -190,9 +192,7 @@ def _finish(
         with (folder / name).open("rb") as file:
             os.fsync(file.fileno())
     new.replace(folder / MANIFEST)
-    for one in folder.iterdir():
-        if one.name == _JOURNAL or one.name.startswith(f"{DUMP}."):
-            one.unlink()
+    (folder / _JOURNAL).unlink()
     return manifest
 
 
@@ -267,16 +267,22 @@ def _private() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _said_full(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise disk_full(os.strerror(error.errno), f"of the backup {folder}") from error
+        raise
+
+
+@contextlib.contextmanager
 def _only(folder: Path, warehouse: str, installation_id: str) -> Iterator[None]:
     """Let one backup at a time, of one installation, write into a folder, for its owner alone."""
     if "://" not in warehouse and folder.resolve().is_relative_to(Path(warehouse).resolve()):
         raise InvalidInput(
             "argument_invalid",
             f"{folder} is in the warehouse, to which it is unknown; give a folder elsewhere.",
-        )
-    if (folder / MANIFEST).exists():
-        raise InvalidInput(
-            "argument_invalid", f"{folder} has a backup already; give a folder that is new."
         )
     started = (folder / "backup.lock").exists()
     if folder.exists() and not started and any(folder.iterdir()):
@@ -289,18 +295,24 @@ def _only(folder: Path, warehouse: str, installation_id: str) -> Iterator[None]:
         )
     folder.chmod(0o700)  # what is in the database is in the dump, too
     with _private(), (folder / "backup.lock").open("a+") as lock:
+        lock.seek(0)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy(
-                "lock_held", f"another backup writes into {folder}; wait until it ends."
+                "lock_held",
+                f"another backup ({' '.join(lock.read().split()[1:])}) writes into {folder}; wait "
+                "until it ends.",
             ) from None
-        lock.seek(0)
-        if lock.read() not in ("", installation_id):
+        if (folder / MANIFEST).exists():
+            raise InvalidInput(
+                "argument_invalid", f"{folder} has a backup already; give a folder that is new."
+            )
+        if lock.readline().strip() not in ("", installation_id):
             raise InvalidInput(
                 "argument_invalid", f"{folder} has another installation; give a folder that is new."
             )
         lock.truncate(0)
-        lock.write(installation_id)
+        lock.write(f"{installation_id}\nprocess {os.getpid()} of {platform.node()}\n")
         lock.flush()
         yield

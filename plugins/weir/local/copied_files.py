@@ -9,9 +9,10 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyarrow import fs
 
@@ -19,6 +20,7 @@ from weir.errors import counted
 from weir.model.amounts import say_size
 from weir.warehouse.filesystem import make_folder, replaces
 
+T = TypeVar("T")
 _PIECE = 1 << 20
 _AT_ONCE = 4
 _EVERY = 5.0  # seconds between two lines of progress
@@ -59,11 +61,16 @@ class Place(NamedTuple):
 
 def copy(source: Place, target: Place, path: str) -> Listed | None:
     """Copy a file; return what was read, or None if it is not there any more."""
+    return put(target, path, partial(source.read, path))
+
+
+def put(target: Place, path: str, fill: Callable[[Callable[[bytes], object]], T]) -> T:
+    """Write a file with what `fill` writes, and return what that returns; if None, without one."""
     place = f"{target.base}/{path}"
     make_folder(target.system, os.path.dirname(place))
     written = place if replaces(target.system) else f"{os.path.dirname(place)}/.{_name(place)}.new"
     with target.system.open_output_stream(written) as out:
-        found = source.read(path, out.write)
+        found = fill(out.write)
     if found is None:
         target.system.delete_file(written)
     elif written != place:

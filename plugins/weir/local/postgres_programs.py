@@ -5,21 +5,25 @@ version. So all that are known are asked for their version: those of the wheel, 
 of packages, and those on PATH.
 """
 
+import errno
 import glob
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from weir.database import connection_string
-from weir.errors import WeirError
+from weir.errors import InvalidInput, WeirError
 from weir.local import binaries
+from weir.warehouse.filesystem import disk_full
 
 _FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin",
             "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin")  # fmt: skip
 _VERSION = re.compile(r"pg_dump \(PostgreSQL\) ([0-9]+)")
+_SERVICE = "weir-secrets"
 _PROGRAMS = ("pg_dump", "pg_restore")
 
 
@@ -32,21 +36,36 @@ class Programs(NamedTuple):
     def run(self, program: str, dsn: str, *arguments: str) -> None:
         """Run a program on a database; of one that needs none `dsn` is empty. Raises WeirError with
         what it says if it fails."""
-        environ, database = dict(os.environ), list[str]()
+        environ, database, secrets = dict(os.environ), list[str](), dict[str, str]()
         environ.pop("PGOPTIONS", None)  # which could hide rows
-        environ["PGCLIENTENCODING"] = "UTF8"
+        environ |= {"PGCLIENTENCODING": "UTF8", "LC_ALL": "C"}
         if dsn:
             parts = connection_string.check(dsn, "the owner's connection string")
-            if "password" in parts:  # every user can see a process's arguments
-                environ["PGPASSWORD"] = parts.pop("password")
-            database = ["-d", _written(parts)]
-        command = [str(self.folder / program), *database, "-w", *arguments]
-        command = command if dsn else [one for one in command if one != "-w"]
-        done = subprocess.run(
-            command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
+            # Every user sees a process's arguments, and libpq has a variable for one secret only.
+            secrets = {one: parts.pop(one) for one in connection_string.SECRET if one in parts}
+            if "password" in secrets:
+                environ["PGPASSWORD"] = secrets.pop("password")
+            if secrets and "service" in parts:
+                raise InvalidInput(
+                    "setting_invalid",
+                    f"the owner's connection string has a service and {' and '.join(secrets)}; "
+                    "write that into the service file, too.",
+                )
+            database = ["-d", _written(parts | ({"service": _SERVICE} if secrets else {})), "-w"]
+        with tempfile.TemporaryFile("w+") as service:  # without a name, so a kill leaves none
+            if secrets:
+                service.write("\n".join([f"[{_SERVICE}]", *map("=".join, secrets.items()), ""]))
+                service.flush()
+                environ["PGSERVICEFILE"] = f"/dev/fd/{service.fileno()}"
+            done = subprocess.run(
+                [str(self.folder / program), *database, *arguments], env=environ,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                pass_fds=[service.fileno()],
+            )  # fmt: skip
         if done.returncode != 0:
             said = connection_string.masked(done.stderr.strip()[-1000:], dsn)
+            if os.strerror(errno.ENOSPC) in said:
+                raise disk_full(os.strerror(errno.ENOSPC), f"on which {program} writes")
             raise WeirError("setup_failed", f"{program} failed: {said or done.returncode}.")
 
 

@@ -40,9 +40,10 @@ def backup(settings: Settings, given: argparse.Namespace) -> int:
         database.dispose()
     for path in done.lacks[:_SHOWN]:
         _say(f"{path} was missing, or is not what was written, so the backup lacks it")
+    status = 2 if done.lacks else 0
     if given.json:
         print_json(asdict(done))
-        return 0
+        return status
     lacks = f"; {len(done.lacks):,} lack, as said above" if done.lacks else ""
     print(
         visible(
@@ -50,7 +51,7 @@ def backup(settings: Settings, given: argparse.Namespace) -> int:
             f"; {_BESIDE}"
         )
     )
-    return 0
+    return status
 
 
 def restore(settings: Settings, given: argparse.Namespace) -> int:
@@ -68,14 +69,16 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
         done = restore_from(folder, manifest, owner, admin, settings.warehouse, say=_say)
     settings = find_settings()
     for path in [*done.lacks, *done.damaged][:_SHOWN]:
-        _say(f"{path} is missing or damaged, so its events are lacking")
+        of = f" of the {done.users[path]}" if path in done.users else ""
+        _say(f"{path}{of} is missing or damaged, so its events are lacking")
     report, sentence = dict[str, Any](lost=[]), "what is unknown here was not looked for"
     if "recover" in FORMS.names:  # of an annex
         with open_database(settings) as database:
             report, sentence = run_job(Terminal(settings, database, given.json), "recover", {})
+    status = 2 if done.lacks or done.damaged or report["lost"] else 0
     if given.json:
         print_json({**asdict(done), "recover": report})
-        return 0
+        return status
     files, lost = counted(done.files, "file"), len(done.lacks) + len(done.damaged)
     print(visible(f"restored {files} as of {done.at}; {lost:,} lack; {sentence}"))
     for one in report["lost"]:
@@ -86,7 +89,7 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
         f"nothing is appended, read by groups or deleted yet; "
         f"{do('recover', unknown_files='keep')} when this is right"
     )
-    return 0
+    return status
 
 
 @contextmanager

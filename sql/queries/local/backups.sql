@@ -14,16 +14,33 @@ FROM installation
 SELECT path, bytes FROM data_file UNION SELECT path, bytes FROM adjunct_file ORDER BY path
 
 -- name: roles -> many
--- Return the roles that own something in this database, or have a right to it.
-SELECT DISTINCT r.rolname FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid
-WHERE d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND d.refclassid = 'pg_authid'::regclass AND NOT starts_with(r.rolname, 'pg_')
-ORDER BY r.rolname
+-- Return the roles that own something in this database, or have a right to it: also the owners of
+-- streams and reader groups, of which Postgres does not know.
+SELECT rolname FROM pg_roles WHERE NOT starts_with(rolname, 'pg_') AND (oid IN
+    (SELECT refobjid FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND dbid =
+     (SELECT oid FROM pg_database WHERE datname = current_database()))
+    OR rolname IN (SELECT owner FROM stream UNION SELECT owner FROM reader_group))
+ORDER BY rolname
+
+-- name: alone -> one
+-- Let nobody else restore into this database before the transaction ends, as long as that takes.
+-- Return whether that is so, and the process of who restores: `weir restore`, or the `pg_restore`
+-- of one that was killed, which goes on.
+-- null: other
+SELECT pg_try_advisory_xact_lock(7305808869231650152) AS locked,
+       (SELECT min(pid) FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name IN ('weir restore', 'pg_restore') AND pid <> pg_backend_pid()) AS other,
+       set_config('application_name', 'weir restore', true) AS said,
+       set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
+       CAST(current_setting('server_version_num') AS int) / 10000 AS server
 
 -- name: there -> one
--- Return which installation is here, whether it has streams, and whether it is one that was restored
--- and not recovered since.
-SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation <> incarnation() AS moved
+-- Return which installation is here, whether it has streams, whether it is one that was restored and
+-- not recovered since, and what `emptying` said of the database.
+-- null: said
+SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation <> incarnation() AS moved,
+       (SELECT shobj_description(oid, 'pg_database') FROM pg_database
+        WHERE datname = current_database()) AS said
 FROM installation
 
 -- name: may_give -> one
@@ -31,9 +48,17 @@ FROM installation
 SELECT current_setting('is_superuser') = 'on' AS may_give
 
 -- name: emptying -> many
--- Return statements that make roles that are missing, and drop what a migration made.
+-- Return statements that make roles that are missing, drop what a migration made, and say of the
+-- database, in its comment, what is restored into it.
 SELECT format('CREATE ROLE %I', r) AS statement
 FROM unnest(CAST(:roles AS text[])) AS r WHERE r NOT IN (SELECT rolname FROM pg_roles)
 UNION ALL
 SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
 WHERE nspname IN ('weir', 'weir_internal', 'weir_staging', 'weir_ducklake')
+UNION ALL SELECT format('COMMENT ON DATABASE %I IS %L', current_database(), CAST(:said AS text))
+
+-- name: users -> many
+-- Return files with the streams, or the adjunct stores, that they are of.
+SELECT path, 'stream ' || stream_name AS of FROM data_file WHERE path = ANY(CAST(:paths AS text[]))
+UNION SELECT f.path, 'adjunct store ' || s.name FROM adjunct_file f JOIN adjunct_store s USING (store_id)
+WHERE f.path = ANY(CAST(:paths AS text[]))
