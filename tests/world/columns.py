@@ -68,11 +68,11 @@ def values_of(kind: str) -> list[Any]:
     if not inner:
         return VALUES[kind]
     some = [one for one in VALUES[inner] if one is not None]
-    return {
-        "array": [[*some, None], [], None],
-        "map": [[(one, one) for one in some], [(some[0], None)], [], None],
-        "struct": [*({"x": one} for one in [*some, None]), None],
-    }[outer]
+    if outer == "array":
+        return [[*some, None], [], None]
+    if outer == "map":
+        return [[(one, one) for one in some], [(some[0], None)], [], None]
+    return [*({"x": one} for one in [*some, None]), None]
 
 
 def column(name: str, kind: str, default: str | None = None) -> Field:
