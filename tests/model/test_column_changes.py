@@ -129,6 +129,7 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
     assert followed_by("b", "d", widen=[field("b", "long"), field("d", "timestamp_ntz")]) == (
         "b", "d",
     )  # fmt: skip
+    assert followed_by("a", "date(d)", widen=[field("d", "timestamp_ntz")])[1] == "date(d)"
     assert followed_by("a", "e", new_time=True, rename={"d": "e"}) == ("a", "e")
 
 
@@ -142,6 +143,8 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
         ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("b", None, {"widen": [field("b", "decimal(10,0)")]}),
         ("a", "timestamp_millis(b)", {"widen": [field("b", "decimal(10,0)")]}),
+        ("a", "concat(d, 'T', a)", {"widen": [field("d", "timestamp_ntz")]}),  # "... 00:00:00T..."
+        ("a", "date(coalesce(d, d))", {"widen": [field("d", "timestamp_ntz")]}),
         ("a", "d", {"drop": ["d"]}),
         ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
         ("z", None, {"rename": {"a": "z"}}),

@@ -22,8 +22,10 @@ from weir.model.schema import (
     wider,
 )
 from weir.model.stream_configuration import Configuration
-from weir.model.transform_nodes import Transform, written
+from weir.model.transform_nodes import Call, Node, Transform, written
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
+
+_OF_TYPE = frozenset("cast coalesce concat left lower string substring trim upper".split())
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,9 @@ def followed(
             if name.lower() not in used:
                 continue
             same = keeps_text(wide.get(name), types[name]) or (
-                setting == "event_time" and not _gets_decimal(wide.get(name), types[name])
+                setting == "event_time"
+                and not _gets_decimal(wide.get(name), types[name])
+                and not _is_of_type(transform.node)
             )
             if name in changes.drop or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
@@ -287,6 +291,11 @@ def _gets_decimal(wide: Kind | None, narrow: Kind) -> bool:
     """Return whether a whole number becomes a decimal: files then have the time in another way."""
     counts = [show(one).count("decimal(") for one in (wide or narrow, narrow)]
     return counts[0] > counts[1]
+
+
+def _is_of_type(node: Node) -> bool:
+    """Return whether a transform makes another value of the same one in a wider type."""
+    return isinstance(node, Call) and (node.name in _OF_TYPE or any(map(_is_of_type, node.args)))
 
 
 def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:
