@@ -182,10 +182,11 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     weir: Installation,
 ) -> None:
     fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
-    fields += [column("f", "float"), column("d", "date")]
+    fields += [column("f", "float"), column("d", "date"), column("w", "integer")]
+    fields += [column("l", "array<float>"), column("m", "map<integer>")]
     stream = weir.create("p/s", segments=1, fields=fields)
-    rows = [("x", 1, 2, 0.1, date(2024, 2, 29))]
-    types = "k string, a int, b int, f float, d date"
+    rows = [("x", 1, 2, 0.1, date(2024, 2, 29), -(2**31), [0.1, None], {7: None})]
+    types = "k string, a int, b int, f float, d date, w int, l array<float>, m map<int, int>"
     weir.append(stream, weir.spark.createDataFrame(rows, types))
     group = weir.group(stream)
 
@@ -198,20 +199,42 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     update(lane, rename={"a": "b", "b": "a"}, widen=[column("a", "long")])
     update(lane, add=[column("c", "string", "new")])
     update(lane, widen=[column("f", "double"), column("d", "timestamp_ntz")])
-    more = [("y", 3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c")]
-    types = "k string, b long, a int, f double, d timestamp_ntz, c string"
+    wide = [column("w", "decimal(38,28)"), column("l", "array<double>")]
+    update(lane, widen=[*wide, column("m", "map<decimal(12,2)>")])
+    more = [("y", 3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), Decimal("1.5"), [0.1],
+             {Decimal("7.5"): Decimal(1)}, "c")]  # fmt: skip
+    types = "k string, b long, a int, f double, d timestamp_ntz, w decimal(38,28), l array<double>"
+    types += ", m map<decimal(12,2), decimal(12,2)>, c string"
     weir.append(stream, weir.spark.createDataFrame(more, types))
     weir.consumer(group, fails, "parquet:x", on_error="quarantine").run()
     seen: list[Any] = []
 
     def mended(events: DataFrame) -> DataFrame:
-        names = ["b", "a", "f", "d", "c"]
+        names = ["b", "a", "f", "d", "w", "l", "m", "c"]
         seen.extend(tuple(row) for row in events.select(names).orderBy("b").collect())
         return events
 
     output = Output.parse("parquet:x", weir.settings.output_roots)
     put_back(weir.opened, group, "one", mended, [output], {})
     assert seen == [
-        (1, 2, 0.10000000149011612, datetime(2024, 2, 29), "new"),
-        (3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c"),
+        (
+            1,
+            2,
+            0.10000000149011612,
+            datetime(2024, 2, 29),
+            Decimal(-(2**31)),
+            [0.10000000149011612, None],
+            {Decimal(7): None},
+            "new",
+        ),
+        (
+            3,
+            4,
+            0.1,
+            datetime(2024, 2, 29, 1, 2, 3, 4),
+            Decimal("1.5"),
+            [0.1],
+            {Decimal("7.5"): Decimal(1)},
+            "c",
+        ),
     ]
