@@ -159,6 +159,30 @@ def test_a_renamed_key_routes_as_before_and_new_appends_name_it(
 
 
 @pytest.mark.parametrize(
+    ("kind", "wide"),
+    [("byte", "long"), ("integer", "long"), ("decimal(4,1)", "decimal(38,1)"),
+     ("decimal(9,7)", "decimal(20,7)")],
+)  # fmt: skip
+def test_a_widened_key_routes_as_before_and_is_found_in_old_and_new_files(
+    database: Database, settings: Settings, kind: str, wide: str
+) -> None:
+    fields = [column("key", kind)]
+    lane, store = Lane.made(database, 8, fields=fields), shared(settings)
+    name, keys = str(lane.name), pa.array([Decimal(n) for n in range(-40, 40)])
+    store.append(name, pa.table({"key": keys.cast(to_arrow(fields).field(0).type)}))
+    update(lane, widen=[column("key", wide)])
+    store.append(name, pa.table({"key": keys.cast(to_arrow([column("key", wide)]).field(0).type)}))
+    both = store.read(name).select(["key", "_segment"]).group_by("key").aggregate(
+        [("_segment", "count_distinct"), ("_segment", "count")]
+    )  # fmt: skip
+    assert set(both["_segment_count_distinct"].to_pylist()) == {1}
+    assert set(both["_segment_count"].to_pylist()) == {2}
+    key = str(both["key"][0])
+    assert store.erase(name, "asked", keys=[key], dry_run=False)["streams"] == {name: 2}
+    assert key not in map(str, store.read(name)["key"].to_pylist())
+
+
+@pytest.mark.parametrize(
     ("changes", "fits"),
     [
         ({"rename": {"a": "b"}}, False), ({"drop": ["a"]}, False),

@@ -4,10 +4,12 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
@@ -167,10 +169,23 @@ class World:
                             to_arrow([column(name, kind)]).field(0).type)
              for number, name, kind in given}
         )  # fmt: skip
-        shared(self.settings).append(
-            str(self.lane.name), table, writer_id="w", batch_id=unique("b")
-        )
+        if random.random() < 0.25:
+            self.ingest(table, [name for number, name, _ in given if number not in fresh])
+        else:
+            shared(self.settings).append(
+                str(self.lane.name), table, writer_id="w", batch_id=unique("b")
+            )
         model.rows += rows
+
+    def ingest(self, table: pa.Table, known: list[str]) -> None:
+        """Append rows as a file in which columns of the stream have the names of each other."""
+        theirs = dict(zip(known, self.random.sample(known, len(known)), strict=True))
+        path = Path(self.settings.input_roots[0], f"{unique('file')}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.rename_columns([theirs.get(n, n) for n in table.column_names]), path)
+        rename = [f"`{one}` -> `{name}`" for name, one in theirs.items()]
+        files = [path.name]
+        shared(self.settings).ingest(str(self.lane.name), files, rename=rename, engine="pyarrow")
 
     def some_kind(self) -> str:
         if self.random.random() < 0.5:
