@@ -106,6 +106,15 @@ def test_a_wider_type_holds_all_values_also_within_others(
         assert not holds(of(wide), narrow)
 
 
+def test_a_column_with_a_default_becomes_no_decimal_whose_defaults_spark_does_not_read() -> None:
+    added, _ = applied(ABC, [], add=[field("d", "integer", default="7")])
+    wide, _ = applied(added, [], widen=[field("d", "decimal(18,8)")])
+    assert (wide[3]["type"], wide[3]["default"]) == ("decimal(18,8)", "7")
+    for kind in ("decimal(19,9)", "decimal(38,28)"):
+        with raises("change_impossible 'd' '7' 18"):
+            applied(added, [], widen=[field("d", kind)])
+
+
 def configuration(key: str, time: str | None = None) -> Configuration:
     return Configuration(key, event_time=time)
 

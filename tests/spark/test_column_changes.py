@@ -14,8 +14,8 @@ import weir as api
 from tests.chance import cases, random_for
 from tests.crash.jobs import write_config
 from tests.raises import raises
-from tests.spark.installation import Installation
-from tests.world.columns import World, column, update
+from tests.spark.installation import Installation, setting
+from tests.world.columns import DEFAULTS, LARGE, WIDER, World, column, update
 from tests.world.streams import Lane
 from weir.consumers.outputs import Output
 from weir.database.connection import Database
@@ -97,6 +97,22 @@ def test_no_filter_of_spark_leaves_out_rows_of_files_from_before_a_widening(
     }  # fmt: skip
     found = {door: frame.where(" AND ".join(every)).count() for door, frame in doors.items()}
     assert found == dict.fromkeys(doors, 2)
+
+
+def test_a_default_is_read_in_the_widest_type_that_its_column_got(weir: Installation) -> None:
+    stream = weir.create("s/defaults", segments=1, fields=[column("k", "string")])
+    weir.put(stream, pa.table({"k": ["a"]}))
+    lane = Lane(weir.database, stream, 0)
+    wide = {name: [one for one in WIDER[name] if one not in LARGE][-1:] for name in WIDER}
+    given = [name for name, kinds in wide.items() if kinds]
+    update(lane, add=[column(name, name, DEFAULTS[name]) for name in given])
+    weir.put(stream, pa.table({"k": ["b"]}))
+    update(lane, widen=[column(name, wide[name][0]) for name in given])
+    for order in ("none", "stream"):
+        known = both(weir, stream, order).select(given).to_pylist()
+        assert known[0] == known[1]
+    with setting(weir.spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        both(weir, stream, "none")
 
 
 @pytest.mark.release

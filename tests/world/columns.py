@@ -26,6 +26,8 @@ WIDER = {
     "long": ["decimal(20,0)", "decimal(38,18)"],
     "date": ["timestamp_ntz"], "decimal(5,2)": ["decimal(7,2)", "decimal(12,4)", "decimal(30,5)"],
 }  # fmt: skip
+# With more digits than a default may have.
+LARGE = ("decimal(20,0)", "decimal(30,5)", "decimal(38,18)", "decimal(38,28)")
 NESTED = ("array", "map", "struct")
 DEFAULTS = {
     "byte": "-7", "integer": "7", "long": "123456789012", "float": "0.1", "double": "0.1",
@@ -217,10 +219,12 @@ class World:
             changes["drop"] = [one[1]]
             model.columns.remove(one)
         elif what == "widen":
-            wide = [one for one in others if wider_than(one[2])]
+            wide = [
+                (one, kind) for one in others for kind in wider_than(one[2])
+                if one[0] not in model.defaults or kind not in LARGE
+            ]  # fmt: skip
             if wide:
-                one = random.choice(wide)
-                kind = random.choice(wider_than(one[2]))
+                one, kind = random.choice(wide)
                 changes["widen"] = [column(one[1], kind)]
                 model.columns[model.columns.index(one)] = (one[0], one[1], kind)
         elif what == "add" and (name := self.free_name()):

@@ -1,6 +1,7 @@
 """What may change in the columns of a stream, and what stays (semantics 5.5): a column keeps the
 name that it has in files, whatever it is called, so no file is written again."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -10,6 +11,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
 from weir.model.schema import (
     GUESSED,
+    MOST_DIGITS,
     Field,
     Kind,
     is_alike,
@@ -261,6 +263,14 @@ def _widened(stream: str, one: Field, wanted: Kind) -> Kind:
             "number, a decimal of a whole number (with at least 20 digits before the point for a "
             "long, else 10), a double of a float, a decimal with more digits, or a timestamp_ntz "
             "of a date; for another type, add a column.",
+        )
+    digits = re.match(r"decimal\((\d+),", show(wanted))
+    if "default" in one and digits and int(digits[1]) > MOST_DIGITS:
+        raise InvalidInput(
+            "change_impossible",
+            f"column {one['name']!r} of stream {stream} has the default {one['default']!r}, and is "
+            f"to be {show(wanted)}, but Spark reads defaults of decimals of at most {MOST_DIGITS} "
+            "digits only; add another column without a default.",
         )
     return wanted
 
