@@ -1,7 +1,7 @@
 """Columns are renamed, dropped, widened and added with defaults while files stay as they are: what
 is read is what a model says that keeps each row by itself (semantics 5.5)."""
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ from spark_jobs.verify import contents_by
 from tests.annex.erasure.world import ASKED
 from tests.chance import cases, random_for
 from tests.raises import raises
-from tests.world.columns import World, column, update
+from tests.world.columns import World, column, converted, update
 from tests.world.streams import Lane, unique
 from weir.annex.erasure.find import places
 from weir.annex.erasure.run import erase
@@ -26,7 +26,9 @@ from weir.controller.read_plan import plan, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.kernel.matching import in_columns
+from weir.kernel.schema import to_arrow
 from weir.kernel.writer import stage_table
+from weir.pages.browse import browse
 from weir.programs.opening import shared
 from weir.settings import Settings
 
@@ -157,6 +159,30 @@ def test_a_renamed_key_routes_as_before_and_new_appends_name_it(
 
 
 @pytest.mark.parametrize(
+    ("kind", "wide"),
+    [("byte", "long"), ("integer", "long"), ("decimal(4,1)", "decimal(38,1)"),
+     ("decimal(9,7)", "decimal(20,7)")],
+)  # fmt: skip
+def test_a_widened_key_routes_as_before_and_is_found_in_old_and_new_files(
+    database: Database, settings: Settings, kind: str, wide: str
+) -> None:
+    fields = [column("key", kind)]
+    lane, store = Lane.made(database, 8, fields=fields), shared(settings)
+    name, keys = str(lane.name), pa.array([Decimal(n) for n in range(-40, 40)])
+    store.append(name, pa.table({"key": keys.cast(to_arrow(fields).field(0).type)}))
+    update(lane, widen=[column("key", wide)])
+    store.append(name, pa.table({"key": keys.cast(to_arrow([column("key", wide)]).field(0).type)}))
+    both = store.read(name).select(["key", "_segment"]).group_by("key").aggregate(
+        [("_segment", "count_distinct"), ("_segment", "count")]
+    )  # fmt: skip
+    assert set(both["_segment_count_distinct"].to_pylist()) == {1}
+    assert set(both["_segment_count"].to_pylist()) == {2}
+    key = str(both["key"][0])
+    assert store.erase(name, "asked", keys=[key], dry_run=False)["streams"] == {name: 2}
+    assert key not in map(str, store.read(name)["key"].to_pylist())
+
+
+@pytest.mark.parametrize(
     ("changes", "fits"),
     [
         ({"rename": {"a": "b"}}, False), ({"drop": ["a"]}, False),
@@ -232,3 +258,80 @@ def test_whole_numbers_that_became_decimals_stay_exact_whatever_happens_to_their
     assert [why for _, _, why in unlike([(1, fields), (2, now)])] == [  # it is not published
         "was widened from integer to decimal(38,28)", "was widened from long to decimal(38,18)",
     ]  # fmt: skip
+
+
+DAY, NOON = date(2024, 1, 1), datetime(2024, 1, 2, 12)
+# A type and a wider one, values of files of each, and a condition with those that fulfil it.
+WIDENED: dict[str, tuple[str, str, list[Any], list[Any], str, list[Any]]] = {
+    "tiny": ("byte", "long", [-128, 127], [2**40, 1], "> 126", [127, 2**40]),
+    "whole": ("integer", "decimal(12,2)", [-(2**31), 1], [Decimal("1.50"), None], "< 1.50",
+              [-(2**31), 1]),
+    "big": ("long", "decimal(38,18)", [2**63 - 1, None], [Decimal("0.5"), 7], "IN (0.5, 7)",
+            [Decimal("0.5"), 7]),
+    "single": ("float", "double", [0.25, 0.5], [0.1, None], "= 0.5", [0.5]),
+    "money": ("decimal(5,2)", "decimal(30,5)", [Decimal("1.50"), None],
+              [Decimal("1.50001"), 2], "<= 1.5", [Decimal("1.50")]),
+    "at": ("date", "timestamp_ntz", [DAY, None], [NOON, datetime(2024, 1, 1)],
+           "= '2024-01-01'", [DAY, DAY]),
+}  # fmt: skip
+
+
+def within(outer: str, value: Any, key: Any) -> Any:
+    return {"": value, "array": [value], "struct": {"x": value}, "map": [(key, value)]}[outer]
+
+
+def test_each_door_gives_the_values_of_old_and_new_files_of_widened_columns(
+    database: Database, settings: Settings
+) -> None:
+    kinds: dict[str, tuple[str, str]] = {"key": ("string", "string")}
+    given: list[dict[str, list[Any]]] = [{"key": ["a", "b"]}, {"key": ["c", "d"]}]
+    for name, (kind, wide, old, new, *_) in WIDENED.items():
+        for outer in ("", "array", "struct", "map"):
+            both = tuple(f"{outer}<{one}>" if outer else one for one in (kind, wide))
+            kinds[outer + name] = both[0], both[1]
+            for table, values in zip(given, (old, new), strict=True):
+                table[outer + name] = [within(outer, one, values[0]) for one in values]
+    fields = [[column(name, both[i]) for name, both in kinds.items()] for i in (0, 1)]
+    store, lane = shared(settings), Lane.made(database, 1, fields=fields[0], event_time="at")
+    stream = str(lane.name)
+    store.append(stream, pa.table(given[0], to_arrow(fields[0])), writer_id="w", batch_id="1")
+    update(lane, widen=fields[1][1:])
+    store.append(stream, pa.table(given[1], to_arrow(fields[1])), writer_id="w", batch_id="2")
+    wanted = [
+        {name: converted(values[i], kinds[name][1]) for name, values in table.items()}
+        for table in given for i in (0, 1)
+    ]  # fmt: skip
+
+    def rows(table: pa.Table) -> list[dict[str, Any]]:
+        assert table.select(list(kinds)).schema.equals(to_arrow(fields[1]))
+        found: list[dict[str, Any]] = table.select(list(kinds)).to_pylist()
+        return found
+
+    store.create_reader_group("readers", [stream])
+    for _ in ("files of two appends", "one compacted file"):
+        assert rows(store.read(stream)) == rows(store.tail(stream)) == wanted
+        assert rows(browse(database, settings, lane.name, 9).table) == wanted[::-1]
+        for name, (_, wide, _, _, condition, fulfil) in WIDENED.items():
+            seen = browse(database, settings, lane.name, 9, condition=f"{name} {condition}")
+            assert rows(seen.table)[::-1] == [
+                row for row in wanted
+                if row[name] is not None and row[name] in [converted(one, wide) for one in fulfil]
+            ], name  # fmt: skip
+        for since, until, keys in (
+            ("2024-01-01", "2024-01-02", ["a", "d"]), ("2024-01-01 01:00", None, ["c"]),
+            (None, "2024-01-02 12:00", ["a", "d"]),
+        ):  # fmt: skip
+            span = store.read(stream, event_time_since=since, event_time_until=until)
+            assert [row["key"] for row in rows(span)] == keys
+        compact(database, settings, Budget(1 << 40, 600), [lane.name], thorough=True,
+                check=checking(store))  # fmt: skip
+    with store.reader("readers") as reader:
+        for batch in reader:
+            assert rows(batch.events) == wanted
+            batch.commit()
+    done = store.erase(stream, "asked", condition="whole < 1.50 AND at IS NULL", dry_run=False)
+    assert done["streams"] == {stream: 1}
+    del wanted[1]
+    assert rows(store.read(stream)) == wanted
+    found = verify(store, contents=contents_by(store, "pyarrow"))
+    assert dict(found.damage) == {}

@@ -1,8 +1,10 @@
 """Files as people have them are appended whole: names, columns, options, and rows that do not
 become events. Tasks of Spark read them with the same code (tests/spark/test_ingest_engines.py)."""
 
+import ast
 import gzip
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -22,6 +24,7 @@ from weir.inputs.append import FilesOf, append_files
 from weir.inputs.files import find_inputs
 from weir.kernel.text_options import TextOptions
 from weir.model.column_changes import ColumnChanges
+from weir.operations.column_settings import renames
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
@@ -161,6 +164,7 @@ def test_a_file_says_which_of_its_columns_the_stream_calls_otherwise(
         ({"key": "n"}, {}, "columns_invalid 'key' 'n' 'n'"),
         ({"key": "k", "n": "K"}, {}, "argument_invalid two 'k'"),
         ({"key": "k"}, {"header": False}, "arguments_conflict header"),
+        ({"ke\u0301y": "k"}, {}, "column_unknown 'ke\u0301y' key, n"),
     ],
 )
 def test_names_that_the_file_or_the_stream_lacks_or_that_are_given_twice_are_refused(
@@ -170,6 +174,58 @@ def test_names_that_the_file_or_the_stream_lacks_or_that_are_given_twice_are_ref
     with raises(says):
         files.ingest(stream, files.put("1.csv", "key,n\na,1\n"), rename=rename, **options)
     assert files.events(stream) == []
+
+
+# A file of which one column is called otherwise, or nearly so, settings of its stream, and what is
+# said of it.
+OTHERWISE: list[tuple[str, dict[str, Any], str]] = [
+    ("k,temp_max\na,1\n", {}, "column_unknown 'temp_max' temp_max -> tmax"),
+    ("id,tmax\na,1\n", {"on_new_column": "add"}, "column_missing 'k' id -> k"),
+    ("k,at\na,1\n", {"on_new_column": "add", "event_time": "tmax"}, "column_missing at -> tmax"),
+    ("k,TMAX\na,1\n", {}, "columns_invalid case TMAX -> tmax"),
+    ("k, tmax\na,1\n", {}, "column_unknown ` tmax` -> tmax"),
+    ("id,temp\na,1\n", {}, "column_unknown id -> COLUMN"),
+    ("k,tma\u0301x\na,1\n", {}, "column_unknown tma\u0301x` -> tmax"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "options", "says"), OTHERWISE)
+def test_a_file_with_other_names_is_refused_with_the_way_to_say_what_they_are(
+    files: Files, content: str, options: dict[str, Any], says: str
+) -> None:
+    stream = files.create(fields=[column("k", "string"), column("tmax", "double")], **options)
+    path = files.put("1.csv", content)
+    with raises(says) as refused:
+        files.ingest(stream, path)
+    [said] = re.findall(r"otherwise, pass rename=(\[.*?\])", str(refused.value))
+    if "COLUMN" not in said:
+        files.ingest(stream, path, rename=renames(ast.literal_eval(said)))
+        assert files.events(stream) == [("a", 1.0)]
+
+
+def test_names_that_only_look_alike_are_told_apart(files: Files) -> None:
+    whole, parts = "\u00e9t\u00e9", "e\u0301te\u0301"
+    stream = files.create(fields=[column("k", "string"), column(whole, "double")])
+    path = files.put("1.csv", f"k,{parts}\na,1\n")
+    for rename, says in (
+        ({}, r"'e\u0301te\u0301' only looks like '\xe9t\xe9'"),
+        ({whole: whole}, r"'\xe9t\xe9' only looks like 'e\u0301te\u0301'"),
+        ({parts: parts}, r"'e\u0301te\u0301' only looks like '\xe9t\xe9'"),
+    ):
+        with pytest.raises(InvalidInput, match=re.escape(says)):
+            files.ingest(stream, path, rename=rename)
+    files.ingest(stream, path, rename={parts: whole})
+    assert files.events(stream) == [("a", 1.0)]
+
+
+def test_files_of_which_only_some_have_a_new_name_are_appended_separately(files: Files) -> None:
+    stream = files.create(fields=TWO)
+    paths = [files.put("1.json", '{"key":"a","n":1}'), files.put("2.json", '{"k":"b","n":2}')]
+    with raises("columns_invalid 'k' 'key' separately"):
+        files.ingest(stream, *paths, rename={"key": "k"})
+    files.ingest(stream, paths[0], rename={"key": "k"})
+    files.ingest(stream, paths[1])
+    assert files.events(stream) == [("a", 1), ("b", 2)]
 
 
 # The files, how they are written, and what is said of them.

@@ -19,6 +19,9 @@ from weir.kernel.matching import has_texts, in_columns
         (pa.bool_(), [True, False, None], "true"),
         (pa.date32(), [date(2026, 1, 2), date(2026, 1, 3), None], "2026-01-02"),
         (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("1.51"), None], "1.50"),
+        (pa.decimal128(10, 2), [Decimal(7), Decimal("7.01"), None], "7"),  # from before a widening
+        (pa.decimal128(38, 10), [Decimal("1.5"), Decimal(15), None], "1.50"),
+        (pa.decimal128(4, 0), [Decimal(700), Decimal(7), None], "700"),
         (
             pa.timestamp("us", "UTC"),
             [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), None],

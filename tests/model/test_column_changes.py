@@ -106,6 +106,15 @@ def test_a_wider_type_holds_all_values_also_within_others(
         assert not holds(of(wide), narrow)
 
 
+def test_a_column_with_a_default_becomes_no_decimal_whose_defaults_spark_does_not_read() -> None:
+    added, _ = applied(ABC, [], add=[field("d", "integer", default="7")])
+    wide, _ = applied(added, [], widen=[field("d", "decimal(18,8)")])
+    assert (wide[3]["type"], wide[3]["default"]) == ("decimal(18,8)", "7")
+    for kind in ("decimal(19,9)", "decimal(38,28)"):
+        with raises("change_impossible 'd' '7' 18"):
+            applied(added, [], widen=[field("d", kind)])
+
+
 def configuration(key: str, time: str | None = None) -> Configuration:
     return Configuration(key, event_time=time)
 
@@ -129,6 +138,7 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
     assert followed_by("b", "d", widen=[field("b", "long"), field("d", "timestamp_ntz")]) == (
         "b", "d",
     )  # fmt: skip
+    assert followed_by("a", "date(d)", widen=[field("d", "timestamp_ntz")])[1] == "date(d)"
     assert followed_by("a", "e", new_time=True, rename={"d": "e"}) == ("a", "e")
 
 
@@ -142,6 +152,8 @@ def test_a_key_and_an_event_time_that_are_columns_follow_them() -> None:
         ("d", None, {"widen": [field("d", "timestamp_ntz")]}),
         ("b", None, {"widen": [field("b", "decimal(10,0)")]}),
         ("a", "timestamp_millis(b)", {"widen": [field("b", "decimal(10,0)")]}),
+        ("a", "concat(d, 'T', a)", {"widen": [field("d", "timestamp_ntz")]}),  # "... 00:00:00T..."
+        ("a", "date(coalesce(d, d))", {"widen": [field("d", "timestamp_ntz")]}),
         ("a", "d", {"drop": ["d"]}),
         ("Z", None, {"add": [{**field("z"), "default": "x"}]}),  # no event has the column so far
         ("z", None, {"rename": {"a": "z"}}),

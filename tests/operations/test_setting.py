@@ -125,6 +125,8 @@ def test_an_empty_routing_key_is_left_to_the_check_of_expressions() -> None:
 
 def test_changes_of_columns_are_read_at_once_whatever_is_written() -> None:
     assert column_settings.renames([" a b -> c \n", "x->y->z"]) == {"a b": "c", "x": "y->z"}
+    quoted = column_settings.renames(["` a` -> `b``` ", "`x->y`->z", "`a -> d"])
+    assert quoted == {" a": "b`", "x->y": "z", "`a": "d"}
     assert column_settings.defaults(["a =  b = c ", "b="]) == {"a": " b = c ", "b": ""}
     began = process_time()
     for read in (column_settings.renames, column_settings.defaults):

@@ -1,6 +1,8 @@
 """Adjunct stores go on while the columns of their stream change: versions have what the events
 have, under the names of their time (semantics 5.5)."""
 
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from weir.model.column_changes import ColumnChanges
 from weir.spark.adjuncts.read import current_frame, history_frame
 
 pytestmark = pytest.mark.release
-WHOLE = AdjunctDefinition()
+WHOLE, DAY = AdjunctDefinition(), date(2024, 1, 1)
 NUMBERS = AdjunctDefinition(key="k", value="m, n")
 
 
@@ -103,6 +105,31 @@ def test_stores_follow_renames_drops_swaps_and_wider_types(weir: Installation) -
     part.redefine(way(AdjunctDefinition(key="key", value="n AS m")))
     assert held(part, part.build())[-2:] == [{"m": 40}, {"m": 5}]
     assert held(whole, whole.build())[0] == {"key": "a", "n": 1}
+
+
+def test_a_store_has_the_values_of_old_and_new_events_in_the_widest_type(
+    weir: Installation,
+) -> None:
+    world = World.made(weir, segments=1)
+    append(world, "k string, n int, d date, l array<int>", ("a", 1, DAY, [1, None]),
+           ("b", 2, None, None))  # fmt: skip
+    whole = world.store(way(WHOLE), history=86400)
+    first = whole.build()
+    wide = {"n": "decimal(12,2)", "d": "timestamp_ntz", "l": "array<decimal(22,2)>"}
+    change(world, widen=[column(name, kind) for name, kind in wide.items()])
+    kinds = "k string, n decimal(12,2), d timestamp_ntz, l array<decimal(22,2)>"
+    half = Decimal("1.50")
+    append(world, kinds, ("b", half, datetime(2024, 1, 1, 1), [half]), ("c", half, None, []))
+    second = whole.build()
+    assert held(whole, second) == [
+        {"k": "a", "n": Decimal(1), "d": datetime(2024, 1, 1), "l": [Decimal(1), None]},
+        {"k": "b", "n": half, "d": datetime(2024, 1, 1, 1), "l": [half]},
+        {"k": "c", "n": half, "d": None, "l": []},
+    ]
+    past = history_frame(weir.spark, weir.database, weir.settings.warehouse, second, first.clock)
+    assert sorted(row.n for row in past.collect()) == [1, half, half, 2]
+    again = world.store(way(WHOLE))
+    assert held(again, again.build()) == held(whole, second), "built anew it is the same"
 
 
 def test_an_event_that_fails_is_rejected_under_the_names_of_now(weir: Installation) -> None:

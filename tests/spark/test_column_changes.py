@@ -2,6 +2,7 @@
 5.5)."""
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ import weir as api
 from tests.chance import cases, random_for
 from tests.crash.jobs import write_config
 from tests.raises import raises
-from tests.spark.installation import Installation
-from tests.world.columns import World, column, update
+from tests.spark.installation import Installation, setting
+from tests.world.columns import DEFAULTS, LARGE, WIDER, World, column, update
+from tests.world.streams import Lane
 from weir.consumers.outputs import Output
 from weir.database.connection import Database
+from weir.kernel.schema import to_arrow
 from weir.model.names import StreamName
 from weir.programs.opening import shared
 from weir.settings import Settings
@@ -52,6 +55,64 @@ def test_spark_reads_what_the_model_says_with_every_reader_of_it(weir: Installat
             both(weir, world.lane.name, world.random.choice(["segment", "stream"]))
         finally:
             weir.spark.conf.unset(vectorized)
+
+
+# A type, a wider one, values of a file of the first, and a condition that is true for all of them,
+# but for no whole number, float or date that is nearest to its constant.
+FILTERED: dict[str, tuple[str, str, list[Any], str]] = {
+    "below": ("integer", "decimal(12,2)", [1, 1], "< 1.50"),
+    "above": ("integer", "decimal(38,28)", [-1, -1], "> -1.50"),
+    "far": ("integer", "decimal(12,2)", [1, 2], "< 3000000000"),
+    "small": ("byte", "decimal(12,2)", [1, 1], "< 1.99"),
+    "other": ("long", "decimal(38,18)", [7, 7], "!= 7.5"),
+    "not": ("short", "decimal(38,18)", [7, 7], "NOT IN (7.5, 7.25)"),
+    "long": ("integer", "long", [1, 2], "< 9223372036854775807"),
+    "float": ("float", "double", [0.1, 0.1], "> 0.1D"),  # it is a little more
+    "scale": ("decimal(5,2)", "decimal(30,5)", [Decimal("1.50"), Decimal("1.50")], "< 1.50001"),
+    "date": ("date", "timestamp_ntz", [date(2024, 1, 1)] * 2, "< TIMESTAMP_NTZ '2024-01-01 01:00'"),
+}  # fmt: skip
+
+
+def test_no_filter_of_spark_leaves_out_rows_of_files_from_before_a_widening(
+    weir: Installation,
+) -> None:
+    fields = [column("k", "string")]
+    for name, (kind, *_) in FILTERED.items():
+        fields += [column(name, kind), column(f"in {name}", f"struct<{kind}>")]
+    stream = weir.create("s/filtered", segments=1, fields=fields)
+    columns: dict[str, Any] = {"k": ["a", "b"]}
+    for name, (_, _, values, _) in FILTERED.items():
+        columns |= {name: values, f"in {name}": [{"x": one} for one in values]}
+    weir.put(stream, pa.table(columns, schema=to_arrow(fields)))
+    lane = Lane(weir.database, stream, 0)
+    for name, (_, wide, *_) in FILTERED.items():
+        update(lane, widen=[column(name, wide), column(f"in {name}", f"struct<{wide}>")])
+    register(weir.spark)
+    config = str(write_config(weir.settings))
+    every = [f"{what} {condition}" for name, (*_, condition) in FILTERED.items()
+             for what in (f"`{name}`", f"`in {name}`.x")]  # fmt: skip
+    doors = {
+        "frame": weir.frame(stream, "none"), "in order": weir.frame(stream, "stream"),
+        "format": weir.spark.read.format("weir").option("config", config).load(str(stream)),
+    }  # fmt: skip
+    found = {door: frame.where(" AND ".join(every)).count() for door, frame in doors.items()}
+    assert found == dict.fromkeys(doors, 2)
+
+
+def test_a_default_is_read_in_the_widest_type_that_its_column_got(weir: Installation) -> None:
+    stream = weir.create("s/defaults", segments=1, fields=[column("k", "string")])
+    weir.put(stream, pa.table({"k": ["a"]}))
+    lane = Lane(weir.database, stream, 0)
+    wide = {name: [one for one in WIDER[name] if one not in LARGE][-1:] for name in WIDER}
+    given = [name for name, kinds in wide.items() if kinds]
+    update(lane, add=[column(name, name, DEFAULTS[name]) for name in given])
+    weir.put(stream, pa.table({"k": ["b"]}))
+    update(lane, widen=[column(name, wide[name][0]) for name in given])
+    for order in ("none", "stream"):
+        known = both(weir, stream, order).select(given).to_pylist()
+        assert known[0] == known[1]
+    with setting(weir.spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        both(weir, stream, "none")
 
 
 @pytest.mark.release
@@ -137,10 +198,11 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     weir: Installation,
 ) -> None:
     fields = [column("k", "string"), column("a", "integer"), column("b", "integer")]
-    fields += [column("f", "float"), column("d", "date")]
+    fields += [column("f", "float"), column("d", "date"), column("w", "integer")]
+    fields += [column("l", "array<float>"), column("m", "map<integer>")]
     stream = weir.create("p/s", segments=1, fields=fields)
-    rows = [("x", 1, 2, 0.1, date(2024, 2, 29))]
-    types = "k string, a int, b int, f float, d date"
+    rows = [("x", 1, 2, 0.1, date(2024, 2, 29), -(2**31), [0.1, None], {7: None})]
+    types = "k string, a int, b int, f float, d date, w int, l array<float>, m map<int, int>"
     weir.append(stream, weir.spark.createDataFrame(rows, types))
     group = weir.group(stream)
 
@@ -153,20 +215,42 @@ def test_a_rejected_event_is_put_back_under_the_names_of_now_as_a_read_gives_it(
     update(lane, rename={"a": "b", "b": "a"}, widen=[column("a", "long")])
     update(lane, add=[column("c", "string", "new")])
     update(lane, widen=[column("f", "double"), column("d", "timestamp_ntz")])
-    more = [("y", 3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c")]
-    types = "k string, b long, a int, f double, d timestamp_ntz, c string"
+    wide = [column("w", "decimal(38,28)"), column("l", "array<double>")]
+    update(lane, widen=[*wide, column("m", "map<decimal(12,2)>")])
+    more = [("y", 3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), Decimal("1.5"), [0.1],
+             {Decimal("7.5"): Decimal(1)}, "c")]  # fmt: skip
+    types = "k string, b long, a int, f double, d timestamp_ntz, w decimal(38,28), l array<double>"
+    types += ", m map<decimal(12,2), decimal(12,2)>, c string"
     weir.append(stream, weir.spark.createDataFrame(more, types))
     weir.consumer(group, fails, "parquet:x", on_error="quarantine").run()
     seen: list[Any] = []
 
     def mended(events: DataFrame) -> DataFrame:
-        names = ["b", "a", "f", "d", "c"]
+        names = ["b", "a", "f", "d", "w", "l", "m", "c"]
         seen.extend(tuple(row) for row in events.select(names).orderBy("b").collect())
         return events
 
     output = Output.parse("parquet:x", weir.settings.output_roots)
     put_back(weir.opened, group, "one", mended, [output], {})
     assert seen == [
-        (1, 2, 0.10000000149011612, datetime(2024, 2, 29), "new"),
-        (3, 4, 0.1, datetime(2024, 2, 29, 1, 2, 3, 4), "c"),
+        (
+            1,
+            2,
+            0.10000000149011612,
+            datetime(2024, 2, 29),
+            Decimal(-(2**31)),
+            [0.10000000149011612, None],
+            {Decimal(7): None},
+            "new",
+        ),
+        (
+            3,
+            4,
+            0.1,
+            datetime(2024, 2, 29, 1, 2, 3, 4),
+            Decimal("1.5"),
+            [0.1],
+            {Decimal("7.5"): Decimal(1)},
+            "c",
+        ),
     ]

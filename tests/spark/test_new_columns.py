@@ -1,6 +1,8 @@
 """DataFrames, alone and several in one transaction, follow a stream's setting for new columns
 (semantics 12.4)."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.raises import raises
@@ -26,6 +28,9 @@ def test_a_dataframe_is_refused_for_new_columns_or_adds_them_with_a_word(
 
     with raises("column_unknown 'amuont' s/strict 'amount' on_new_column"):
         in_transaction(strict)
+    (Path(weir.input) / "x.csv").write_text("k,amuont\na,1\n")
+    with raises("column_unknown 'amuont' amuont -> amount"):  # of files, which may be called so
+        weir.ingest(strict, ["x.csv"], "csv")
     assert weir.frame(strict).collect() == []
     done = in_transaction(grows)
     assert (done.added_columns, done.missing_columns) == (("amuont",), ("amount",))

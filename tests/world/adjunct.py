@@ -63,9 +63,9 @@ class Store:
         keeps = build.store.configuration.history is not None
         history = [file._replace(path=f"{build.folder}history/part.parquet")] if keeps else None
         return Built(
-            FIELDS, **{
-                "files": [file], "kept": [], "history": history, "events": 1, "upserts": 1,
-                "deletes": 0, "null_keys": 0, "failed_rows": 0, **what,
+            **{
+                "fields": FIELDS, "files": [file], "kept": [], "history": history, "events": 1,
+                "upserts": 1, "deletes": 0, "null_keys": 0, "failed_rows": 0, **what,
             }
         )  # fmt: skip
 

@@ -4,17 +4,19 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.world.streams import Lane, unique
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.kernel.schema import to_arrow, with_default
 from weir.model.column_changes import ColumnChanges
-from weir.model.schema import Field, new_field
+from weir.model.schema import Field, Kind, list_of, map_of, new_field
 from weir.programs.opening import shared
 from weir.settings import Settings
 
@@ -24,6 +26,9 @@ WIDER = {
     "long": ["decimal(20,0)", "decimal(38,18)"],
     "date": ["timestamp_ntz"], "decimal(5,2)": ["decimal(7,2)", "decimal(12,4)", "decimal(30,5)"],
 }  # fmt: skip
+# With more digits than a default may have.
+LARGE = ("decimal(20,0)", "decimal(30,5)", "decimal(38,18)", "decimal(38,28)")
+NESTED = ("array", "map", "struct")
 DEFAULTS = {
     "byte": "-7", "integer": "7", "long": "123456789012", "float": "0.1", "double": "0.1",
     "date": "2013-01-02", "decimal(5,2)": "1.50", "string": "it's \\ a \"text\"", "boolean": "true",
@@ -45,13 +50,51 @@ VALUES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+def type_of(kind: str) -> Kind:
+    """A type of Spark's: also of `array<long>`, `map<long>` from and to it, and `struct<long>`."""
+    outer, _, inner = kind.removesuffix(">").partition("<")
+    if outer == "array":
+        return list_of(inner)
+    if outer == "map":
+        return map_of(inner, inner)
+    return {"type": "struct", "fields": [new_field("x", inner)]} if inner else kind
+
+
+def wider_than(kind: str) -> list[str]:
+    """The types to which a column may be widened at once."""
+    outer, _, inner = kind.removesuffix(">").partition("<")
+    return [f"{outer}<{one}>" for one in WIDER.get(inner, [])] if inner else WIDER.get(kind, [])
+
+
+def values_of(kind: str) -> list[Any]:
+    """Values of a type, the largest among them."""
+    outer, _, inner = kind.removesuffix(">").partition("<")
+    if not inner:
+        return VALUES[kind]
+    some = [one for one in VALUES[inner] if one is not None]
+    if outer == "array":
+        return [[*some, None], [], None]
+    if outer == "map":
+        return [[(one, one) for one in some], [(some[0], None)], [], None]
+    return [*({"x": one} for one in [*some, None]), None]
+
+
 def column(name: str, kind: str, default: str | None = None) -> Field:
-    made = new_field(name, kind)
+    made = new_field(name, type_of(kind))
     return made if default is None else with_default(made, default)
 
 
 def converted(value: Any, kind: str) -> Any:
     """A value as a wider type has it."""
+    outer, _, inner = kind.removesuffix(">").partition("<")
+    if value is None:
+        return None
+    if outer == "array":
+        return [converted(one, inner) for one in value]
+    if outer == "map":
+        return [(converted(key, inner), converted(one, inner)) for key, one in value]
+    if outer == "struct":
+        return {"x": converted(value["x"], inner)}
     if kind == "timestamp_ntz" and not isinstance(value, datetime.datetime):
         return datetime.datetime(value.year, value.month, value.day)
     return pa.scalar(value, to_arrow([column("x", kind)]).field(0).type).as_py()
@@ -85,7 +128,7 @@ class Model:
                 value = row.get(number)
                 if number not in row and number in self.defaults:
                     value = self.defaults[number].as_py()
-                seen[name] = None if value is None else converted(value, kind)
+                seen[name] = converted(value, kind)
             found.append(seen)
         return found
 
@@ -110,7 +153,7 @@ class World:
         """Append rows that lack some columns, and may have a new one."""
         random, model = self.random, self.model
         if random.random() < 0.2 and (name := self.free_name()):
-            model.add(name, random.choice(list(DEFAULTS)), None)
+            model.add(name, self.some_kind(), None)
             fresh = {model.number - 1}
         else:
             fresh = set()
@@ -119,7 +162,7 @@ class World:
             if one[1] == "key" or one[0] in fresh or random.random() < 0.7
         ]  # fmt: skip
         rows = [
-            {number: random.choice(VALUES[kind]) for number, _, kind in given} for _ in range(3)
+            {number: random.choice(values_of(kind)) for number, _, kind in given} for _ in range(3)
         ]
         for row in rows:
             row[0] = "k"
@@ -128,10 +171,28 @@ class World:
                             to_arrow([column(name, kind)]).field(0).type)
              for number, name, kind in given}
         )  # fmt: skip
-        shared(self.settings).append(
-            str(self.lane.name), table, writer_id="w", batch_id=unique("b")
-        )
+        if random.random() < 0.25:
+            self.ingest(table, [name for number, name, _ in given if number not in fresh])
+        else:
+            shared(self.settings).append(
+                str(self.lane.name), table, writer_id="w", batch_id=unique("b")
+            )
         model.rows += rows
+
+    def ingest(self, table: pa.Table, known: list[str]) -> None:
+        """Append rows as a file in which columns of the stream have the names of each other."""
+        theirs = dict(zip(known, self.random.sample(known, len(known)), strict=True))
+        path = Path(self.settings.input_roots[0], f"{unique('file')}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.rename_columns([theirs.get(n, n) for n in table.column_names]), path)
+        rename = [f"`{one}` -> `{name}`" for name, one in theirs.items()]
+        files = [path.name]
+        shared(self.settings).ingest(str(self.lane.name), files, rename=rename, engine="pyarrow")
+
+    def some_kind(self) -> str:
+        if self.random.random() < 0.5:
+            return self.random.choice(list(DEFAULTS))
+        return f"{self.random.choice(NESTED)}<{self.random.choice(list(WIDER))}>"
 
     def free_name(self) -> str:
         taken = {name.lower() for _, name, _ in self.model.columns}
@@ -158,15 +219,17 @@ class World:
             changes["drop"] = [one[1]]
             model.columns.remove(one)
         elif what == "widen":
-            wide = [one for one in others if one[2] in WIDER]
+            wide = [
+                (one, kind) for one in others for kind in wider_than(one[2])
+                if one[0] not in model.defaults or kind not in LARGE
+            ]  # fmt: skip
             if wide:
-                one = random.choice(wide)
-                kind = random.choice(WIDER[one[2]])
+                one, kind = random.choice(wide)
                 changes["widen"] = [column(one[1], kind)]
                 model.columns[model.columns.index(one)] = (one[0], one[1], kind)
         elif what == "add" and (name := self.free_name()):
-            kind = random.choice(list(DEFAULTS))
-            changes["add"] = [model.add(name, kind, random.choice([None, DEFAULTS[kind]]))]
+            kind = self.some_kind()
+            changes["add"] = [model.add(name, kind, random.choice([None, DEFAULTS.get(kind)]))]
         update(self.lane, **changes)
 
     def check(self) -> None:

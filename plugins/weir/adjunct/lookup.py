@@ -15,6 +15,7 @@ from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.front_ends import do
+from weir.kernel.schema import arrow_type
 from weir.model.key_space import routing_steps
 from weir.model.names import check_key
 from weir.model.schema import stored_name
@@ -68,6 +69,7 @@ def _in_file(
     file: pq.ParquetFile, position: int, text: str, version: AdjunctVersion
 ) -> dict[str, object] | None:
     names = {file.schema_arrow.names[i]: i for i in range(len(file.schema_arrow.names))}
+    kinds = {stored_name(f): arrow_type(f["type"]) for f in version.fields}
     leaf = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)]
     for group in range(file.num_row_groups):
         bounds = file.metadata.row_group(group).column(leaf.index(_HASH)).statistics
@@ -78,7 +80,8 @@ def _in_file(
             continue
         wanted = [name for f in version.fields if (name := stored_name(f)) in names]
         rows = file.read_row_group(group, [*wanted, _CLOCK]).take(found)
-        for row in rows.to_pylist():
+        columns = {n: rows[n].cast(kinds.get(n, rows[n].type)) for n in rows.column_names}
+        for row in pa.table(columns).to_pylist():
             if key_text(row.pop(version.fields[0]["name"])) == text:
                 clock = row.pop(_CLOCK)
                 values = {f["name"]: row.get(stored_name(f)) for f in version.fields[1:]}

@@ -8,6 +8,7 @@ from weir.arrow.rejected import staged_rejected
 from weir.errors import InvalidInput
 from weir.front_ends import give
 from weir.inputs.files import Inputs
+from weir.inputs.renamed_columns import or_renamed
 from weir.inputs.rows import MOST_BYTES
 from weir.inputs.values import here, values_of
 from weir.installation.opened import Installation
@@ -33,7 +34,8 @@ def stage_files(app: Installation, inputs: Inputs, attempts: list[Attempt]) -> l
     quarantine = attempt.on_bad_rows == "quarantine"
     values = values_of(inputs, attempt.fields, app.say, here, MOST_BYTES, quarantine=quarantine)
     warehouse = app.settings.warehouse
-    layout = Layout.of(warehouse, attempt, values.fields)
+    with or_renamed(attempt.fields, values.fields):
+        layout = Layout.of(warehouse, attempt, values.fields)
     layout.fit.announce(app.say)
     tables = chain.from_iterable(map(values.tables, values.pieces))
     try:

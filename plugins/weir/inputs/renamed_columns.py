@@ -1,17 +1,22 @@
 """Columns that files call by other names than their stream does."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from weir.errors import InvalidInput
-from weir.front_ends import called, leave_out
+from weir.front_ends import called, give, leave_out
 from weir.inputs.rows import MARK, Piece, Values
 from weir.kernel.rejected import MALFORMED
-from weir.model.names import check_user_columns
+from weir.model.names import check_user_columns, look_alike
+from weir.model.new_columns import meant
 from weir.model.schema import Field
+from weir.model.transform_nodes import written
+
+_OF_NAMES = ("column_unknown", "column_missing", "columns_invalid")  # errors of names
 
 
 def as_files_call(known: list[Field] | None, rename: Mapping[str, str]) -> list[Field] | None:
@@ -28,13 +33,33 @@ def as_files_call(known: list[Field] | None, rename: Mapping[str, str]) -> list[
             raise InvalidInput(
                 "column_unknown",
                 f"{called('rename')} calls column {old!r} of the files {new!r}, which the stream "
-                f"does not have (it has {', '.join(names[:8])}); correct the name.",
+                f"does not have (it has {', '.join(names[:8])}){look_alike(new, names)}; correct "
+                "the name, or add the column to the stream first.",
             )
     in_files = {new: old for old, new in rename.items()}
     return [
         {**one, "name": in_files.get(one["name"], one["name"])}
         for one in known if one["name"] in in_files or one["name"] not in rename
     ]  # fmt: skip
+
+
+@contextmanager
+def or_renamed(known: list[Field] | None, given: list[Field]) -> Iterator[None]:
+    """Let an error of the block, for columns that files have (`given`) and their stream (`known`)
+    has not, or the other way round, say how to call a column otherwise."""
+    try:
+        yield
+    except InvalidInput as error:
+        there, here = ([one["name"] for one in some] for some in (known or [], given))
+        lacking = [name for name in there if name not in here]
+        new = next((name for name in here if name not in there), None)
+        if lacking and new is not None and error.code in _OF_NAMES:
+            to = meant(new, lacking) or (lacking[0] if len(lacking) == 1 else "COLUMN")
+            way = give(rename=[f"{written(new)} -> {written(to)}"])
+            said = error.sentence.removesuffix(".")
+            error.sentence = f"{said}; if the files only call a column otherwise, {way}."
+            error.args = (error.code, error.sentence)
+        raise
 
 
 @dataclass(frozen=True)
@@ -54,7 +79,8 @@ class Renamed:
                 raise InvalidInput(
                     "column_unknown",
                     f"{called('rename')} names column {name!r}, which the files do not have (they "
-                    f"have {', '.join(there[:8])}); correct the name, or {leave_out('rename')}.",
+                    f"have {', '.join(map(written, there[:8]))}){look_alike(name, there)}; correct "
+                    f"the name, or {leave_out('rename')}.",
                 )
         renamed = cls(values, rename)
         taken: dict[str, str] = {}
@@ -64,7 +90,8 @@ class Renamed:
                 raise InvalidInput(
                     "columns_invalid",
                     f"columns {other!r} and {old!r} of the files would both be {one['name']!r} in "
-                    f"the stream; give each its own name in {called('rename')}.",
+                    f"the stream; give each its own name in {called('rename')}, or append the "
+                    "files that have the one and those that have the other separately.",
                 )
         check_user_columns([one["name"] for one in renamed.fields])
         return renamed

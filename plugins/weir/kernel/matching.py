@@ -39,12 +39,26 @@ def _of_keys(computed: Computation, keys: Sequence[str], rows: pa.Table) -> Mask
 
 
 def in_columns(columns: Sequence[str], keys: Sequence[str]) -> Matching:
-    """Return what matches rows of which a column, as text, is one of some keys."""
+    """Return what matches rows of which a column, as text, is one of some keys. A decimal is one
+    with whatever zeros at its end: whole numbers get some when their column is widened."""
     return Matching(columns, functools.partial(_in_columns, columns, keys))
 
 
 def _in_columns(columns: Sequence[str], keys: Sequence[str], rows: pa.Table) -> Mask:
-    return functools.reduce(pc.or_, (_is_one(_texts(rows[name]), keys) for name in columns))
+    return functools.reduce(pc.or_, (_has_key(rows[name], keys) for name in columns))
+
+
+def _has_key(values: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
+    texts = _texts(values)
+    if pa.types.is_decimal(values.type) and values.type.scale > 0:
+        texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+        keys = [without_zeros(key) for key in keys]
+    return _is_one(texts, keys)
+
+
+def without_zeros(number: str) -> str:
+    """Return the text of a number without zeros at the end of its fraction."""
+    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def has_texts(kind: pa.DataType) -> bool:

@@ -8,7 +8,17 @@ import pyarrow.compute as pc
 
 from weir.errors import BadRows, InvalidInput
 from weir.model.names import shortened
-from weir.model.schema import VOID, Field, Kind, list_of, map_of, new_field, show, stored_name
+from weir.model.schema import (
+    MOST_DIGITS,
+    VOID,
+    Field,
+    Kind,
+    list_of,
+    map_of,
+    new_field,
+    show,
+    stored_name,
+)
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -38,9 +48,8 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items() if name != "variant"} 
     pa.date64(): "date",
 }
 STORED, DEFAULT = "stored", "default"
-# Spark's vectorized reader fails for the others, and for decimals of more digits.
+# Spark's vectorized reader fails for the others, and for decimals of more than `MOST_DIGITS`.
 _WITH_DEFAULT = [name for name in _SIMPLE if name not in ("binary", "variant")]
-_MOST_DIGITS = 18
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _PLACES = (0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34)  # of bytes in such a text
@@ -85,7 +94,7 @@ def with_default(field: Field, text: str) -> Field:
     """
     kind = field["type"]
     digits = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
-    if kind not in _WITH_DEFAULT and not (digits and int(digits[1]) <= _MOST_DIGITS):
+    if kind not in _WITH_DEFAULT and not (digits and int(digits[1]) <= MOST_DIGITS):
         raise InvalidInput(
             "argument_invalid",
             f"column {field['name']!r} is {show(kind)}, and Spark reads defaults of texts, "

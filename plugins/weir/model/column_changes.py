@@ -1,6 +1,7 @@
 """What may change in the columns of a stream, and what stays (semantics 5.5): a column keeps the
 name that it has in files, whatever it is called, so no file is written again."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -10,6 +11,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import REJECTED, check_user_columns
 from weir.model.schema import (
     GUESSED,
+    MOST_DIGITS,
     Field,
     Kind,
     is_alike,
@@ -22,8 +24,10 @@ from weir.model.schema import (
     wider,
 )
 from weir.model.stream_configuration import Configuration
-from weir.model.transform_nodes import Transform, written
+from weir.model.transform_nodes import Call, Node, Transform, written
 from weir.model.transforms import condition_of, is_alone, value_of, values_of
+
+_OF_TYPE = frozenset("cast coalesce concat left lower string substring trim upper".split())
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,9 @@ def followed(
             if name.lower() not in used:
                 continue
             same = keeps_text(wide.get(name), types[name]) or (
-                setting == "event_time" and not _gets_decimal(wide.get(name), types[name])
+                setting == "event_time"
+                and not _gets_decimal(wide.get(name), types[name])
+                and not _is_of_type(transform.node)
             )
             if name in changes.drop or (name in wide and not same):
                 advice = "leave the column as it is, and add another one"
@@ -258,6 +264,14 @@ def _widened(stream: str, one: Field, wanted: Kind) -> Kind:
             "long, else 10), a double of a float, a decimal with more digits, or a timestamp_ntz "
             "of a date; for another type, add a column.",
         )
+    digits = re.match(r"decimal\((\d+),", show(wanted))
+    if "default" in one and digits and int(digits[1]) > MOST_DIGITS:
+        raise InvalidInput(
+            "change_impossible",
+            f"column {one['name']!r} of stream {stream} has the default {one['default']!r}, and is "
+            f"to be {show(wanted)}, but Spark reads defaults of decimals of at most {MOST_DIGITS} "
+            "digits only; add another column without a default.",
+        )
     return wanted
 
 
@@ -287,6 +301,11 @@ def _gets_decimal(wide: Kind | None, narrow: Kind) -> bool:
     """Return whether a whole number becomes a decimal: files then have the time in another way."""
     counts = [show(one).count("decimal(") for one in (wide or narrow, narrow)]
     return counts[0] > counts[1]
+
+
+def _is_of_type(node: Node) -> bool:
+    """Return whether a transform makes another value of the same one in a wider type."""
+    return isinstance(node, Call) and (node.name in _OF_TYPE or any(map(_is_of_type, node.args)))
 
 
 def columns_at(versions: Iterable[list[Field]], asked: int) -> list[Field]:

@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
+from unicodedata import normalize
 
 from weir.errors import InvalidInput
 
@@ -110,6 +112,14 @@ def check_text(what: str, text: str) -> str:
     if why := unstorable(text):
         raise InvalidInput("argument_invalid", f"{what} {shortened(text)} {why}; write it without.")
     return text
+
+
+def look_alike(name: str, others: Collection[str]) -> str:
+    """Say that a name looks like another one, as an accent is part of a letter or follows it, as a
+    part of a sentence; empty if it does not."""
+    whole = normalize("NFC", name)
+    alike = next((one for one in others if one != name and normalize("NFC", one) == whole), None)
+    return f", and {name!a} only looks like {alike!a}" if alike is not None else ""
 
 
 # Bytes of a routing key, so that whatever names one can have it: with three characters per byte the

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weir.errors import Conflict, InvalidInput
 from weir.front_ends import do
-from weir.model.names import REJECTED
+from weir.model.names import REJECTED, look_alike
 from weir.model.schema import (
     VOID,
     Field,
@@ -153,8 +153,8 @@ def _check_new(stream: str, current: list[Field], given: list[Field], on_new_col
     if on_new_column != REFUSE or not new:
         return
     more = f" and {len(new) - 1:,} more columns are" if len(new) > 1 else " is"
-    meant = _meant(new[0], [n for n in known if n not in names]) or _meant(new[0], known)
-    closest = f" (the closest that it has is {meant!r})" if meant else ""
+    like = meant(new[0], [n for n in known if n not in names]) or meant(new[0], known)
+    closest = f" (the closest that it has is {like!r})" if like else look_alike(new[0], known)
     name = new[0] if new[0].isidentifier() else f"`{new[0].replace('`', '``')}`"
     column = f"{name} {show(next(one['type'] for one in given if one['name'] == new[0]))}"
     raise InvalidInput(
@@ -170,12 +170,12 @@ def _line(stream: str, field: Field, missing: Sequence[str]) -> str:
     what = f"column {field['name']!r} is new in stream {stream} ({kind})"
     if is_open(field["type"]):
         what = f"column {field['name']!r} is new in stream {stream}, and left out without a value"
-    if meant := _meant(field["name"], missing):
-        return f"{what}; is it a misspelt {meant!r}, which the rows do not have?"
+    if like := meant(field["name"], missing):
+        return f"{what}; is it a misspelt {like!r}, which the rows do not have?"
     return f"{what}, and null in its earlier events"
 
 
-def _meant(name: str, known: Collection[str]) -> str:
+def meant(name: str, known: Collection[str]) -> str:
     """Return the name among `known` that is most like `name`, in whatever case; or nothing."""
     lower = {one.lower(): one for one in known}
     found = difflib.get_close_matches(name.lower(), lower, n=1)

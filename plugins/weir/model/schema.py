@@ -79,6 +79,8 @@ _WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
 # fewer its readers refuse, or make nulls of the values, even where all of them would fit.
 WHOLE = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
+MOST_DIGITS = 18  # of a decimal whose defaults Spark's vectorized reader reads
+
 
 def new_field(name: str, kind: Kind) -> Field:
     """Return a column, or a part of one, that may be null and of which no more is said."""

@@ -1,5 +1,6 @@
 """Changes of a stream's columns, as forms and commands take them."""
 
+import re
 from collections.abc import Sequence
 
 from weir.errors import InvalidInput
@@ -7,13 +8,18 @@ from weir.front_ends import called
 from weir.kernel.schema import with_default
 from weir.model.schema import Field
 
+_QUOTED = re.compile("`((?:[^`]|``)+)`")
+_ARROW = re.compile(r"(\s*`(?:[^`]|``)+`\s*|.*?)->(.*)", re.DOTALL)
+
 
 def renames(written: Sequence[str], argument: str = "rename_columns") -> dict[str, str]:
-    """Return the new names by the old ones, of texts such as `gate -> exit`. `argument`: which has
-    them. Raises InvalidInput."""
+    """Return the new names by the old ones, of texts such as `gate -> exit`. A name with an arrow,
+    or with blanks at its ends, stands in backquotes. `argument`: which has them. Raises
+    InvalidInput."""
     found: dict[str, str] = {}
     for one in written:
-        old, new = (part.strip() for part in one.partition("->")[::2])
+        parts = _ARROW.fullmatch(one)
+        old, new = map(_name, parts.groups()) if parts else ("", "")
         if not old or not new or old in found:
             raise InvalidInput(
                 "argument_invalid",
@@ -21,6 +27,11 @@ def renames(written: Sequence[str], argument: str = "rename_columns") -> dict[st
             )
         found[old] = new
     return found
+
+
+def _name(written: str) -> str:
+    quoted = _QUOTED.fullmatch(written.strip())
+    return quoted[1].replace("``", "`") if quoted else written.strip()
 
 
 def with_defaults(fields: Sequence[Field], written: Sequence[str]) -> list[Field]:

@@ -5,6 +5,7 @@ import json
 import psycopg2
 
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled, where_it_is
+from tests.annex.erasure.test_subject import copied
 from tests.conftest import TestDatabase
 from tests.world.streams import run
 from weir.controller.rejected import make_rejected_stream
@@ -53,6 +54,20 @@ def test_rejected_rows_are_found_however_they_spell_a_key(store: StreamStore) ->
     assert store.erase("shop/orders", "asked", keys=[who], dry_run=False)["events"] == len(theirs)
     assert store.read(str(made))["row"].to_pylist() == list(others)
     assert store.erase("shop/orders", "asked", keys=["true"], dry_run=False)["events"] == 1
+
+
+def test_a_number_is_found_in_a_copy_whose_column_became_a_decimal(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "n")
+    store.create_stream("shop/copy", "k", on_missing_key="quarantine")
+    store.append("shop/orders", [{"n": n, "k": "x"} for n in (7, 70)])
+    copied(store, "before", "shop/orders", {"stream:shop/copy": {"k": "k", "n": "n"}})
+    store.append("shop/copy", [{"k": "x", "n": 1}, {"n": 7}])
+    store.update_stream("shop/copy", widen_columns="n DECIMAL(22,2)", allow_named=True)
+    store.append("shop/copy", [{"k": "x", "n": 1}, {"n": 7}, {"n": 70}])
+    found = {"shop/orders": 1, "shop/copy": 1, "shop/copy.rejected": 2}
+    assert store.erase("shop/orders", **{**ASKED, "keys": ["7"]})["streams"] == found
+    assert store.read("shop/copy")["n"].to_pylist() == [70, 1, 1]
+    assert store.read("shop/copy.rejected")["row"].to_pylist() == ['{"k":null,"n":70.00}']
 
 
 def test_a_key_is_meant_with_its_blanks(store: StreamStore) -> None:

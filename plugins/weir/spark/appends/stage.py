@@ -5,6 +5,7 @@ with at most a million rows, and says which files these are. Nothing is shuffled
 would write small files. The workers of Spark know no database.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from weir.arrow.rejected import Origin, of_rows, staged_rejected
 from weir.errors import BadRows
+from weir.inputs.renamed_columns import or_renamed
 from weir.installation.opened import Installation
 from weir.kernel.attempt import Attempt, Staged
 from weir.kernel.rejected import MALFORMED
@@ -59,7 +61,9 @@ def stage(
     """
     attempt, warehouse = opened[-1], app.settings.warehouse
     frame, fields, read, tasks, size = _source(rows, attempt)
-    layout = Layout.of(warehouse, attempt, fields)
+    files = or_renamed(attempt.fields, fields) if isinstance(rows, FromTasks) else nullcontext()
+    with files:
+        layout = Layout.of(warehouse, attempt, fields)
     layout.fit.announce(app.say)
     by_segment = False
     spark, where = frame.sparkSession, (warehouse, attempt.folder)

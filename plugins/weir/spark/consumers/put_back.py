@@ -25,7 +25,15 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.installation.opened import Installation
 from weir.model.column_changes import typed_before
 from weir.model.names import StreamName, reader_group_name, stream_name
-from weir.model.schema import PLACES, Field, stored_name, without_metadata
+from weir.model.schema import (
+    PLACES,
+    Field,
+    Kind,
+    parts_of,
+    stored_name,
+    with_parts,
+    without_metadata,
+)
 from weir.reader_groups.batches.reading import Reading
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups.lifecycle import create_reader_group
@@ -166,5 +174,15 @@ def restored_events(
 
 
 def _parsed(fields: list[Field]) -> Column:
-    """Return the event in the text of a rejected row, with the columns of its stream."""
-    return F.from_json("row", stored_schema(fields), {**EXACT, "mode": "FAILFAST"})
+    """Return the event in the text of a rejected row, with the columns of its stream. The keys of
+    maps are texts in JSON, and Spark reads no others."""
+    texts: list[Field] = [{**one, "type": _with_texts_as_keys(one["type"])} for one in fields]
+    event = F.from_json("row", stored_schema(texts), {**EXACT, "mode": "FAILFAST"})
+    return event if texts == fields else event.cast(stored_schema(fields))
+
+
+def _with_texts_as_keys(kind: Kind) -> Kind:
+    parts = list(map(_with_texts_as_keys, parts_of(kind)))
+    if not isinstance(kind, str) and kind["type"] == "map":
+        parts[0] = "string"
+    return with_parts(kind, parts)
