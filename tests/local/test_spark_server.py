@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
@@ -141,18 +142,20 @@ def test_a_session_has_the_settings_of_jobs_and_the_code_of_weir(served: Served)
         import sys
 
         import pyarrow as pa
+        import pyspark
 
         import weir
 
         for _ in batches:
-            yield pa.RecordBatch.from_pydict({"t": [sys.executable, weir.__file__]})
+            files = [one.__file__ for one in (weir, pyspark)]
+            yield pa.RecordBatch.from_pydict({"t": [sys.executable, *files]})
 
     with served.session() as spark:
         assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
         assert spark.conf.get("spark.scheduler.mode") == "FAIR"
         assert spark.conf.get(SAME_CODE) == fingerprint()
         found = {one.t for one in spark.range(1).mapInArrow(look, "t string").collect()}
-    assert found == {sys.executable, weir.__file__}
+    assert found == {sys.executable, weir.__file__, pyspark.__file__}, "not those of an archive"
 
 
 def test_progress_says_how_many_rows_the_query_of_a_session_has_read(
