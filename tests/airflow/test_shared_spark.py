@@ -121,6 +121,7 @@ def test_a_query_is_appended_once_by_the_spark_that_is_there(
     told = Worker(file, "one", 1, 2, **environ).told()
     assert [(one["events"], one["repeated"]) for one in told] == [(7, False), (7, True)]
     assert numbers(settings, stream) == [3, 4, 5, 6, 7, 8, 9]
+    assert told[0]["spark_pages"] == told[0]["link"]
     with urlopen(told[0]["link"]) as page:  # noqa: S310  # of the server's own
         assert b"weir" in page.read()
 

@@ -5,11 +5,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
@@ -24,7 +26,9 @@ from weir.local.spark_address import GIVEN_BY, spark_environment
 from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
+from weir.spark.base import progress
 from weir.spark.base.connect import connected, end, end_all
+from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
 pytestmark = [pytest.mark.jvm, pytest.mark.server]
@@ -138,18 +142,50 @@ def test_a_session_has_the_settings_of_jobs_and_the_code_of_weir(served: Served)
         import sys
 
         import pyarrow as pa
+        import pyspark
 
         import weir
 
         for _ in batches:
-            yield pa.RecordBatch.from_pydict({"t": [sys.executable, weir.__file__]})
+            files = [one.__file__ for one in (weir, pyspark)]
+            yield pa.RecordBatch.from_pydict({"t": [sys.executable, *files]})
 
     with served.session() as spark:
         assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
         assert spark.conf.get("spark.scheduler.mode") == "FAIR"
         assert spark.conf.get(SAME_CODE) == fingerprint()
         found = {one.t for one in spark.range(1).mapInArrow(look, "t string").collect()}
-    assert found == {sys.executable, weir.__file__}
+    assert found == {sys.executable, weir.__file__, pyspark.__file__}, "not those of an archive"
+
+
+def test_progress_says_how_many_rows_the_query_of_a_session_has_read(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, said, others = tmp_path / "go", list[str](), list[str]()
+
+    def waits(batches: Any) -> Any:
+        import time
+
+        for batch in batches:
+            yield batch
+            while batch["id"][0].as_py() and not go.exists():
+                time.sleep(0.1)
+
+    def reads(rows: int, say: Any) -> None:
+        with served.session() as spark, watched(spark, "reading", say):
+            frame = spark.range(0, rows, 1, 2).mapInArrow(waits, "id long")
+            assert frame.count() == rows
+
+    monkeypatch.setattr(progress, "EVERY", 0.5)
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(reads, 1_000, said.append), pool.submit(reads, 80, others.append)]
+        # Those of its first task; that of the other session has 40.
+        wait_for("rows", lambda: "500 rows read" in "".join(said))
+        wait_for("rows", lambda: " 40 rows read" in "".join(others))
+        go.touch()
+        for one in running:
+            one.result(60)
+    assert not any("540 rows" in one for one in said)
 
 
 def test_a_function_that_takes_too_much_memory_fails_alone(served: Served) -> None:

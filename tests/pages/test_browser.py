@@ -13,6 +13,7 @@ from weir.history.job_runs import RunId, record_end, record_start
 from weir.settings import Settings
 
 pytestmark = pytest.mark.server
+SPARK = "http://localhost:4040"
 LONG = f"shop/{'long-' * 11}name"
 
 
@@ -77,7 +78,9 @@ def test_markup_that_people_wrote_stays_text(
     task = RunId("dag", EVIL, "task")
     database.transaction(lambda c: record_start(c, task, "scale_stream", {"stream": EVIL}))
     database.transaction(
-        lambda c: record_end(c, task, "failed", report={EVIL: [EVIL, {EVIL: 1}]}, error=EVIL)
+        lambda c: record_end(
+            c, task, "failed", report={EVIL: [EVIL, {EVIL: 1}], "spark_pages": SPARK}, error=EVIL
+        )
     )
     for path in (
         "/streams", "/stream?name=shop/orders", f"/stream?name={EVIL.replace('/', '%2f')}",
@@ -90,6 +93,7 @@ def test_markup_that_people_wrote_stays_text(
         assert page.evaluate("document.title") != "evil", path
     page.goto(f"{served.address}/run?dag_id=dag&run_id={EVIL}&task_id=task")
     expect(page.locator(".shown .error")).to_have_text(EVIL)
+    expect(page.get_by_role("link", name=SPARK)).to_have_attribute("href", SPARK)
     served.said[:] = [one for one in served.said if "Failed to load resource" not in one]
 
 

@@ -115,7 +115,7 @@ def test_progress_asks_as_little_of_spark_after_many_queries(
         progress._so_far(weir.spark, None, 1.0)
         return len([command for command in sent if not command.startswith("m\nd\n")])
 
-    assert asked() == asked()
+    assert asked() >= asked()  # the first looks up a class
 
 
 def test_nothing_is_said_of_work_that_has_ended(

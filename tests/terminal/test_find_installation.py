@@ -1,10 +1,13 @@
 """What a command finds of the installation here."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.terminal.conftest import Done
 from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 from weir.terminal.find_installation import find_settings
@@ -23,3 +26,15 @@ def test_a_command_finds_the_spark_that_its_installation_wants(
     SparkServer(state).want(False)
     os.environ.pop("WEIR_SPARK")
     assert find_settings().spark == ""
+
+
+def test_a_job_on_a_spark_elsewhere_needs_nothing_of_the_extra_local(
+    weir: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in sys.modules if one.startswith("weir.local.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    monkeypatch.setenv("WEIR_SPARK", "sc://localhost:1")
+    (tmp_path / "a.json").write_text('{"k":"a"}\n')
+    typed = ("ingest", "a.json", "--stream", "s/in", "--key", "k", "--engine", "spark")
+    assert "[spark_unavailable]" in weir(*typed).err

@@ -55,8 +55,6 @@ class SubjectLink(BaseOperatorLink):
 class LinkedJob(Job):
     """A job that says where its Spark shows what runs, if it does."""
 
-    pages = ""
-
     @property
     def spark(self) -> "SparkSession":
         """The session, as of each job."""

@@ -100,7 +100,7 @@ class AppendQueryOperator(WeirJobOperator):
                     job.installation, given["stream"], self.query, given["parameters"],
                     **batch_of(run, given["batch_id"]),
                     complete_until=(item is None and given["complete_until"]) or None,
-                ).report()  # fmt: skip
+                ).report() | ({"spark_pages": job.pages} if job.pages else {})  # fmt: skip
             finally:
                 job.end_spark()
                 self.spark_pages = job.pages

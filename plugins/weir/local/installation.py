@@ -13,6 +13,7 @@ from weir.local import logins, processes
 from weir.local.airflow_environment import EXAMPLES, weir_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.spark_address import is_named
 from weir.local.spark_server import IDLE, SparkServer
 from weir.source_tree import beside
 
@@ -65,7 +66,7 @@ class Installation:
     def spark_for(self, known: settings.Settings) -> settings.Settings:
         """Return the settings of a job of a terminal, for which the server is started, if they name
         it and it does not run; nobody stops it, so it ends when it is idle."""
-        if not self.spark.wanted or known.spark != self.spark.address:
+        if not is_named(self.postgres.state, known):
             return known
         if not self.spark.running():
             self.start_spark(IDLE)

@@ -20,6 +20,12 @@ def address(port: int) -> str:
     return f"sc://localhost:{port}"
 
 
+def is_named(state: StateFolder, given: settings.Settings) -> bool:
+    """Return whether settings name the server of a state folder."""
+    port = known(state)["port"]
+    return bool(port) and given.spark == address(port)
+
+
 def spark_environment(state: StateFolder, given: settings.Settings) -> dict[str, str]:
     """Return the variables with which a job finds the server of a state folder; none if it wants
     none, or if the settings name another."""

@@ -45,6 +45,7 @@ class Job:
     )  # by name, of the program
     approved: dict[str, object] | None = None  # the facts of the loss that a person has approved
     sentence: str = ""  # what became of it
+    pages: str = ""  # where its Spark shows what runs, if it does
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 

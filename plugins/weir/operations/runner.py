@@ -137,7 +137,8 @@ def perform(job: Job, action: Action[F, R], arguments: dict[str, object]) -> dic
     finally:
         job.end_spark()
     job.sentence = action.said(parsed, report)
-    done = {**report, **({"functions": job.functions} if job.functions else {})}
+    more = {"functions": job.functions, "spark_pages": job.pages}
+    done = {**report, **{name: value for name, value in more.items() if value}}
     job.database.transaction(
         lambda c: record_end(c, job.run, "succeeded", report=done, sentence=job.sentence)
     )

@@ -18,6 +18,8 @@ from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError, counted
 from weir.front_ends import do, option, speaking
+from weir.local.spark_address import is_named
+from weir.local.state_folder import StateFolder
 from weir.model.names import StreamName, stream_name
 from weir.model.new_columns import AUTOMATIC
 from weir.model.stream_configuration import Configuration
@@ -44,8 +46,8 @@ class _Job(Job):
     @property
     def spark(self) -> "SparkSession":
         """The session, as of each job."""
-        if self._spark is None and self.settings.spark:
-            from weir.local.installation import Installation  # which other jobs need not load
+        if self._spark is None and is_named(StateFolder(self.settings.state), self.settings):
+            from weir.local.installation import Installation  # which needs psutil
 
             self.settings = Installation(self.settings.state).spark_for(self.settings)
         return super().spark

@@ -3,7 +3,7 @@ application has no cores yet."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from pyarrow import fs
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from weir.database.background import repeating
 from weir.spark.base.java import Java
+from weir.spark.base.rows_read import TOLD, rows_read
 from weir.spark.base.session import is_connect
 from weir.warehouse.filesystem import filesystem
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
-_ROWS = "number of output rows"  # the name of this metric in each step of Spark's plan
-# Spark keeps a thousand queries that have ended. Python asks for each by round trips to the JVM,
-# which took longer than the work that it reports; those that run are among the newest.
-_NEWEST = 20
 
 
 @contextmanager
@@ -32,7 +29,7 @@ def watched(
     written: tuple[str, str] | None = None,
 ) -> Iterator[None]:
     """Log the progress of the queries of this application while the block runs; over Spark Connect,
-    of those of this session, whose rows nobody counts.
+    of those of this session, whose rows a server of `serve` counts.
 
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
@@ -45,7 +42,7 @@ def watched(
         size = None if written is None else _bytes(*written)
         so_far = (
             _so_far(spark, size, seconds) if connect is None
-            else in_words(None, size, connect.done, connect.tasks, seconds)
+            else in_words(connect.rows(spark), size, connect.done, connect.tasks, seconds)
         )  # fmt: skip
         line = f"{what}: {so_far}"
         if going:  # or the work has ended while this was counted, and its end was said
@@ -67,11 +64,23 @@ class _Told:
     """What a server of Spark Connect tells of the stages of a query, as PySpark calls it."""
 
     tasks = done = 0
+    operation: str | None = None
 
-    def __call__(self, stages: "Iterable[StageInfo] | None", **_: object) -> None:
+    def __call__(
+        self, stages: "Iterable[StageInfo] | None", operation_id: str | None, **_: object
+    ) -> None:
         known = list(stages or ())
         self.tasks = sum(one.num_tasks for one in known)
         self.done = sum(one.num_completed_tasks for one in known)
+        self.operation = operation_id
+
+    def rows(self, spark: SparkSession) -> int | None:
+        """Return how many rows the query has read, if the server tells."""
+        with suppress(Exception):  # that a server has ended is said by who waits for the query
+            operation, _, rows = (spark.conf.get(TOLD, "") or "").partition(" ")
+            if operation == self.operation:
+                return int(rows)
+        return None
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
@@ -100,7 +109,8 @@ def _so_far(spark: SparkSession, size: int | None, seconds: float) -> str:
     for i in range(int(stages.length())):
         tasks += int(stages.apply(i).numCompleteTasks())
         total += int(stages.apply(i).numTasks())
-    return in_words(_rows(spark), size, tasks, total, seconds)
+    rows = rows_read(spark.sparkContext, spark._jsparkSession)
+    return in_words(rows, size, tasks, total, seconds)
 
 
 def in_words(rows: int | None, size: int | None, tasks: int, total: int, seconds: float) -> str:
@@ -119,30 +129,6 @@ def in_words(rows: int | None, size: int | None, tasks: int, total: int, seconds
         about = f"{left / 60:,.0f} min" if left >= 120 else f"{left:,.0f} s"
         parts.append(f"about {about} left")
     return ", ".join(parts)
-
-
-def _rows(spark: SparkSession) -> int:
-    """Return how many rows the running queries have processed: for each, the count of the step with
-    the most.
-
-    The counts of a stage include only finished tasks; those of a query include all tasks.
-    """
-    store: Java = spark._jsparkSession.sharedState().statusStore()
-    queries = store.executionsList(max(0, int(store.executionsCount()) - _NEWEST), _NEWEST)
-    rows = 0
-    for i in range(int(queries.length())):
-        query = queries.apply(i)
-        if query.completionTime().isDefined():
-            continue
-        counts = store.executionMetrics(query.executionId())
-        steps = query.metrics()
-        seen = [0]
-        for k in range(int(steps.length())):
-            count = counts.get(steps.apply(k).accumulatorId())
-            if str(steps.apply(k).name()) == _ROWS and count.isDefined():
-                seen.append(int(str(count.get()).replace(",", "")))
-        rows += max(seen)
-    return rows
 
 
 def _bytes(root: str, folder: str) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 
+from weir.spark.base import rows_read
 from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
 log = logging.getLogger("weir")
@@ -124,6 +125,7 @@ def main(port: int, idle: float, again: bool) -> int:
         log.info("Spark Connect listens on port %d", port)
         while not ended.wait(_LOOK) and served.lives():
             served.end_daemons()
+            rows_read.tell(served.context)
             if 0 < idle < served.idle():
                 ended.set()
         if served.lives():

@@ -236,20 +236,7 @@ def check_session(spark: object) -> None:
         )
 
 
-def check_classic(spark: object) -> None:
-    """Raise InvalidInput for a session of Spark Connect, where Weir needs one in this process."""
-    check_session(spark)
-    if is_connect(spark):
-        raise InvalidInput(
-            "session_unsupported",
-            f"this needs a Spark session in this process, not a "
-            f"{type(spark).__module__}.{type(spark).__name__}: over Spark Connect Weir appends "
-            "DataFrames, reads, and consumes; start the program with spark-submit.",
-        )
-
-
 def _java(spark: SparkSession) -> Java:
-    check_classic(spark)
     java: Java = spark._jsparkSession
     return java
 

@@ -112,6 +112,7 @@ function values(found) {
 function shown(value) {
   if (typeof value === "number") return number(value);
   if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.length ? value.join(", ") : "none";
+  if (/^https?:\/\//.test(value)) return el("a", { href: value }, value);
   if (typeof value !== "object") return String(value);
   const lines = Array.isArray(value) ? value.map((one) => JSON.stringify(one)) : Object.entries(value).map(([name, one]) => `${name}: ${JSON.stringify(one)}`);
   return el("pre", {}, lines.join("\n"));
