@@ -242,7 +242,7 @@ AS $$
     FROM (VALUES ('stream_cuts', 1), ('adjunct', 1), ('checkpoints', 1), ('scale', 1), ('retention', 4), ('upkeep', 26)) AS p (job, hours)
     CROSS JOIN weir_internal.installation i
     LEFT JOIN LATERAL (  -- a range of jobs: see begin_append
-        SELECT o.started_at AS last FROM weir_internal.job_run o
+        SELECT CASE o.state WHEN 'running' THEN o.updated_at ELSE o.started_at END AS last FROM weir_internal.job_run o
         WHERE o.job >= p.job AND o.job <= p.job AND o.login IN (SELECT weir_internal.logins_of_jobs())
         ORDER BY o.job DESC, o.started_at DESC LIMIT 1) r ON true
     CROSS JOIN LATERAL (
