@@ -173,36 +173,3 @@ AS $$
     FROM weir_internal.stream s WHERE s.stream_id = in_stream_id
 $$;
 COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age.';
-
-CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
-RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
-AS $$
-    WITH s AS MATERIALIZED (
-        SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now, o.retention
-        FROM weir_internal.stream o WHERE o.stream_id = in_stream_id
-    ), subscriber AS MATERIALIZED (
-        SELECT g.name, weir_internal.times_out_at(g.group_id, s.stream_id) AS times_out_at,
-               weir_internal.loses_after(g.group_id, s.stream_id) AS loses_after
-        FROM s JOIN weir_internal.reader_group_stream gs ON gs.stream_id = s.stream_id
-        JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
-    )
-    SELECT u.name, 'timed out', u.times_out_at,
-           'subscriber ' || u.name || ' of stream ' || s.name || ' has timed out and holds nothing back; '
-           || 'let its readers run, or delete it'
-    FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now AND s.retention = 'consumed'
-    UNION ALL
-    SELECT u.name, 'soon lost', u.loses_after,
-           'at the present rates retention will truncate events of stream ' || s.name
-           || ' that subscriber ' || u.name || ' has not released, from '
-           || to_char(u.loses_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
-    FROM s CROSS JOIN subscriber u WHERE u.loses_after - weir_internal.warning_time(s.stream_id) < s.now
-    UNION ALL
-    SELECT l.key, 'lost', d.decided_at,
-           'subscriber ' || l.key || ' lost ' || l.value || ' unread events of stream ' || s.name || ' ('
-           || d.reason || ')'
-    FROM s JOIN weir_internal.retention_decision d ON d.stream_id = s.stream_id
-        AND d.decided_at > s.now - interval '7 days'
-    CROSS JOIN LATERAL jsonb_each_text(d.lost) l
-$$;
-COMMENT ON FUNCTION weir_internal.alerts_of(bigint) IS 'The alerts of a stream, as in the view retention_alerts.';

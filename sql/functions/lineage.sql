@@ -113,7 +113,8 @@ AS $$
         AND j.map_index = coalesce(m.part[4]::integer, -1) AND j.job = 'ingest'
     JOIN weir_internal.stream s ON s.stream_name = j.report ->> 'stream' AND s.state <> 'deleted'
     JOIN weir_internal.transaction t ON t.stream_id = s.stream_id
-        AND t.transaction_number = (j.report ->> 'transaction_number')::bigint
+        AND t.transaction_number = CASE WHEN j.report ->> 'transaction_number' ~ '\A[0-9]{1,18}\Z'  -- a team writes it
+            THEN (j.report ->> 'transaction_number')::bigint END
 $$;
 COMMENT ON FUNCTION weir_internal.units_of_run(text) IS 'The units of lineage that a run (DAG/run/task, with /map index if it is mapped) committed.';
 

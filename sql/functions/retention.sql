@@ -197,7 +197,8 @@ COMMENT ON FUNCTION weir_internal.retention_inputs(bigint, timestamptz) IS 'What
 
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
 -- but not before each minimum allows it.
-CREATE OR REPLACE FUNCTION weir_internal.loses_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION weir_internal.loses_after(in_group_id bigint, in_stream_id bigint, in_within interval DEFAULT NULL)
+RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -223,7 +224,8 @@ BEGIN
     FROM weir_internal.reader_group_stream gs
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
     first := weir_internal.oldest_unread(in_stream_id, released, last);
-    IF first IS NULL THEN
+    IF first IS NULL OR s.retain_max_bytes IS NULL  -- rates may only put an age off
+       AND weir_internal.clock_time(first) + s.retain_max_age * interval '1 second' > now + in_within THEN
         RETURN NULL;
     END IF;
     SELECT z.bytes INTO done FROM weir_internal.size_till(in_stream_id, released) z;
@@ -281,7 +283,7 @@ BEGIN
                  min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
     RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps. Null: never.';
+COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint, interval) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps. Null: never, or it may be not within a span.';
 
 -- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.unread_events_lost(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)

@@ -232,3 +232,42 @@ AS $$
 -- each annex: work.sql
 $$;
 COMMENT ON FUNCTION weir_internal.work(text[], jsonb) IS 'Of some jobs, by the settings of an installation, those that may have something to do, and what.';
+
+-- For who has no settings of an installation at hand: by what has waited for hours, whatever they are. An old run alone
+-- says nothing, as none begins where nothing is to do.
+CREATE OR REPLACE FUNCTION weir_internal.jobs_not_run() RETURNS TABLE (job text, last timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+    SELECT p.job, r.last
+    FROM (VALUES ('stream_cuts', 1), ('adjunct', 1), ('checkpoints', 1), ('scale', 1), ('retention', 4), ('upkeep', 26)) AS p (job, hours)
+    CROSS JOIN weir_internal.installation i
+    LEFT JOIN LATERAL (  -- a range of jobs: see begin_append
+        SELECT CASE o.state WHEN 'running' THEN o.updated_at ELSE o.started_at END AS last FROM weir_internal.job_run o
+        WHERE o.job >= p.job AND o.job <= p.job AND o.login IN (SELECT weir_internal.logins_of_jobs())
+        ORDER BY o.job DESC, o.started_at DESC LIMIT 1) r ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(r.last, i.created_at) AS since, clock_timestamp() - p.hours * interval '1 hour' AS until OFFSET 0) t
+    WHERE t.since < t.until AND CASE p.job
+        WHEN 'retention' THEN EXISTS (
+            SELECT FROM weir_internal.retention_due(t.until) d JOIN weir_internal.stream s USING (stream_id)
+            WHERE s.retention <> 'keep')
+        WHEN 'checkpoints' THEN EXISTS (
+            SELECT FROM weir_internal.reader_group g JOIN weir_internal.reader_batch b ON b.group_name = g.name
+            WHERE g.moved_at > g.checkpointed_at AND b.committed_at > greatest(g.checkpointed_at, t.since) AND b.committed_at < t.until)
+        ELSE EXISTS (SELECT FROM weir_internal.transaction n
+                     WHERE n.clock > weir_internal.time_clock(t.since) AND n.clock < weir_internal.time_clock(t.until))
+            AND (p.job = 'upkeep' OR EXISTS (
+                SELECT FROM (
+                    SELECT q.stream_id FROM weir_internal.capture_queue q WHERE p.job = 'stream_cuts'
+                    UNION ALL
+                    SELECT a.stream_id FROM weir_internal.stores_to_build(NULL) b JOIN weir_internal.adjunct_store a USING (store_id)
+                    WHERE b.moved AND p.job = 'adjunct'
+                    UNION ALL
+                    SELECT e FROM weir_internal.streams_to_evaluate() e WHERE p.job = 'scale') w
+                JOIN weir_internal.stream s USING (stream_id)
+                WHERE (p.job <> 'stream_cuts' OR coalesce(s.cuts_every, 0) < 3600)
+                  AND EXISTS (SELECT FROM weir_internal.transaction n
+                              WHERE n.stream_name = s.stream_name AND weir_internal.clock_time(n.clock) > t.since
+                                AND weir_internal.clock_time(n.clock) < t.until))) END
+$$;
+COMMENT ON FUNCTION weir_internal.jobs_not_run() IS 'The jobs with a schedule that have not begun for long, though there was work all the time, and when they last did; null: never.';

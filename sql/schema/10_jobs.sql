@@ -42,6 +42,9 @@ CREATE TABLE weir_internal.job_run (
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
 CREATE INDEX job_run_open ON weir_internal.job_run (started_at) WHERE state <> 'succeeded';
+CREATE INDEX job_run_by_job ON weir_internal.job_run (job, started_at);
+-- For whether what failed has succeeded since. Arguments are too long for an index.
+CREATE INDEX job_run_done ON weir_internal.job_run (job, jsonb_hash(arguments), started_at) WHERE state = 'succeeded';
 COMMENT ON TABLE weir_internal.job_run IS 'What each job did: its progress, its report, or the sentence with which it failed. Also the lineage.';
 COMMENT ON COLUMN weir_internal.job_run.dag_id IS 'Airflow''s DAG (or "by hand").';
 COMMENT ON COLUMN weir_internal.job_run.run_id IS 'Airflow''s run.';

@@ -340,17 +340,34 @@ COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When retention will stop wai
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it has timed out, so that retention does not wait for it.';
 COMMENT ON COLUMN weir.subscribers.loses_after IS 'When, at the present rates, retention will truncate events that it has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
+-- Of the subscribers that a maximum or their time-out concerns, it looks closely at those that have not released all.
 CREATE OR REPLACE VIEW weir.retention_alerts AS
-SELECT s.stream_name AS stream, a.reader_group, a.alert, a.at, a.message
-FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.alerts_of(s.stream_id) a
-WHERE s.state <> 'deleted' AND (  -- others have none: it need not be asked for each
-    s.stream_id IN (SELECT d.stream_id FROM weir_internal.retention_decision d
-                    WHERE d.lost <> '{}' AND d.decided_at > clock_timestamp() - interval '7 days')
-    OR s.stream_id IN (
-        SELECT o.stream_id FROM weir_internal.stream o JOIN weir_internal.reader_group_stream gs USING (stream_id)
-        JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
-        WHERE num_nonnulls(o.retain_max_age, o.retain_max_bytes) > 0
-           OR o.retention = 'consumed' AND g.time_out IS NOT NULL));
+SELECT s.stream_name AS stream, g.name AS reader_group, a.alert, a.at, a.message
+FROM weir_internal.stream s
+JOIN weir_internal.reader_group_stream gs USING (stream_id)
+JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+CROSS JOIN LATERAL (
+    SELECT 'timed out' AS alert, t.at, format('subscriber %s of stream %s has timed out and holds nothing back; '
+        'let its readers run, or delete it', g.name, s.stream_name) AS message
+    FROM weir_internal.times_out_at(g.group_id, s.stream_id) AS t (at)
+    WHERE s.retention = 'consumed' AND g.time_out IS NOT NULL AND t.at <= clock_timestamp()
+    UNION ALL
+    SELECT 'soon lost', l.at, format('at the present rates retention will truncate events of stream %s that subscriber %s has '
+        'not released, from %s UTC on', s.stream_name, g.name, to_char(l.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'))
+    FROM (SELECT weir_internal.warning_time(s.stream_id) AS span OFFSET 0) w
+    CROSS JOIN LATERAL weir_internal.loses_after(g.group_id, s.stream_id, w.span) AS l (at)
+    WHERE num_nonnulls(s.retain_max_age, s.retain_max_bytes) > 0 AND l.at - w.span < clock_timestamp()) a
+WHERE s.state <> 'deleted'
+  AND (num_nonnulls(s.retain_max_age, s.retain_max_bytes) > 0 OR s.retention = 'consumed' AND g.time_out IS NOT NULL)
+  AND EXISTS (SELECT FROM weir_internal.segment_tail t WHERE t.stream_id = gs.stream_id
+              AND gs.released_cut -> weir_internal.segment_name(t.segment_id) IS DISTINCT FROM to_jsonb(t.tail_offset) OFFSET 0)
+UNION ALL
+SELECT s.stream_name, l.key, 'lost', d.decided_at,
+       format('subscriber %s lost %s unread events of stream %s (%s)', l.key, l.value, s.stream_name, d.reason)
+FROM weir_internal.stream s
+JOIN weir_internal.retention_decision d USING (stream_id)
+CROSS JOIN LATERAL jsonb_each_text(d.lost) l
+WHERE s.state <> 'deleted' AND d.lost <> '{}' AND d.decided_at > clock_timestamp() - interval '7 days';
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, that lost events in the last week, or whose unreleased events retention will truncate within a day (or within a fifth of the age limit).';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out; soon lost: it will lose events at the present rates; or lost: it has lost events.';
 COMMENT ON COLUMN weir.retention_alerts.at IS 'When it happened, or will happen.';

@@ -77,7 +77,13 @@ SELECT w.kind, CASE WHEN w.kind = 'no reader' AND w.since + w.patience < clock_t
                    ELSE 'look at what its newest run says; take a reader that hangs offline' END,
        CASE w.kind WHEN 'no reader' THEN 'process' WHEN 'falls behind' THEN 'process' ELSE 'reader_offline' END,
        jsonb_build_object('reader_group', g.name), 'group', jsonb_build_object('name', g.name)
-FROM weir_internal.reader_group g
+FROM (  -- those that have something to read, and have read nothing of the last ten minutes; an equality is taken for rare
+    SELECT DISTINCT o.group_id, o.name, o.moved_at
+    FROM weir_internal.reader_group o JOIN weir_internal.reader_group_segment p USING (group_id)
+    JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
+    LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
+    WHERE p.state IN ('assigned', 'unassigned') AND coalesce(sign(t.tail_offset - p.next_offset), 1) = 1
+      AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < weir_internal.now_clock() - 600000000) g
 CROSS JOIN LATERAL (
     SELECT EXISTS (SELECT FROM weir_internal.reader r WHERE r.group_id = g.group_id
                    AND NOT weir_internal.reader_is_gone(r.lease_until, 120)) AS is_read OFFSET 0) r
@@ -95,33 +101,45 @@ CROSS JOIN LATERAL (
     WHERE r.is_read AND c.reader_group = g.name AND c.catch_up IS NULL AND l.behind < clock_timestamp() - interval '10 minutes'
       AND (c.read_rate IS NOT NULL OR NOT EXISTS (
           SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND o.joined_at > clock_timestamp() - interval '1 hour'))) w
-WHERE g.group_id IN (  -- those that have something to read, and have read nothing of the last ten minutes
-    SELECT p.group_id FROM weir_internal.reader_group_segment p
-    JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
-    LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
-    WHERE p.state IN ('assigned', 'unassigned') AND (t.tail_offset IS NULL OR p.next_offset < t.tail_offset)
-      AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < weir_internal.now_clock() - 600000000)
-  AND (r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes')
-UNION ALL  -- last: a page takes the first hundred, and there may be a failed run for each minute
-SELECT CASE j.state WHEN 'running' THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WHEN 'by hand' THEN 'amber' ELSE 'red' END,
-       concat_ws('/', j.dag_id, j.run_id, j.task_id, nullif(j.map_index, -1)), NULL, NULL, j.updated_at,
-       CASE j.state WHEN 'running' THEN 'a run is stuck' ELSE 'a run failed' END,
-       CASE WHEN j.state = 'running' THEN format('The run %s of %s (%s) gives no sign of life.', j.run_id, j.dag_id, j.job)
+WHERE r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes'
+UNION ALL
+SELECT 'not run', CASE WHEN bool_or(j.job IN ('upkeep', 'retention') AND j.last IS NOT NULL) THEN 'red' ELSE 'amber' END, 'weir',
+       NULL, NULL, max(j.last), 'jobs do not run',
+       format('There is work for %s, and no run began %s.', string_agg('weir_' || j.job, ', ' ORDER BY j.job),
+              coalesce('since ' || to_char(max(j.last) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC', 'yet')),
+       'start Airflow, or unpause these DAGs; without Airflow, run their jobs yourself from time to time',
+       (array_agg(j.job ORDER BY j.job DESC))[1], '{}', 'runs', '{}'
+FROM weir_internal.jobs_not_run() j HAVING count(*) > 0
+UNION ALL  -- last: a page takes the first hundred, and there may be a failed run for each file
+SELECT CASE WHEN j.runs THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WHEN 'by hand' THEN 'amber' ELSE 'red' END,
+       concat_ws('/', j.dag_id, j.task_id, nullif(j.map_index, -1)), NULL, NULL, j.first,
+       CASE WHEN j.runs THEN 'a run is stuck' ELSE 'a run failed' END,
+       CASE WHEN j.runs THEN format('The run %s of %s (%s) gives no sign of life.', j.run_id, j.dag_id, j.job)
             ELSE format('The run %s of %s (%s) %s', j.run_id, j.dag_id, j.job,
-                        CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END,
+                        CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END
+           || CASE WHEN j.number > 1 THEN format(' It is the newest of %s since %s UTC.', j.number,
+                                                 to_char(j.first AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')) ELSE '' END,
        'mend what its sentence names, and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
        NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
-FROM weir_internal.job_run j
-WHERE j.state IN ('failed', 'killed', 'running') AND j.updated_at > clock_timestamp() - interval '1 day'
-  AND (j.state <> 'running' OR weir_internal.run_is_stuck(j.state, j.updated_at))
-  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try; a team's hides none of a login of jobs
-                  WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
-                    AND o.try_number > j.try_number AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())))
-  AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
-                  WHERE o.started_at > j.started_at AND o.job = j.job AND o.arguments = j.arguments AND o.state = 'succeeded'
-                    AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())));
+FROM (
+    SELECT j.*, s.runs, row_number() OVER (w ORDER BY j.login IN (SELECT weir_internal.logins_of_jobs()) DESC, j.updated_at DESC) AS nth, count(*) OVER w AS number,
+           min(j.updated_at) OVER w AS first
+    FROM weir_internal.job_run j CROSS JOIN LATERAL (SELECT j.state = 'running' AS runs) s
+    WHERE j.state IN ('failed', 'killed', 'running')  -- who starts a run by hand sees how it ends
+      AND j.updated_at > clock_timestamp() - CASE WHEN j.dag_id = 'by hand' OR starts_with(j.run_id, 'manual__')
+                                                  THEN interval '1 day' ELSE interval '7 days' END
+      AND (NOT s.runs OR weir_internal.run_is_stuck(j.state, j.updated_at))
+      AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try; a team's hides none of a login of jobs
+                      WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
+                        AND o.try_number > j.try_number AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())))
+      AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
+                      WHERE o.started_at > j.started_at AND o.job = j.job AND jsonb_hash(o.arguments) = jsonb_hash(j.arguments)
+                        AND o.arguments = j.arguments AND o.state = 'succeeded'
+                        AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())) OFFSET 0)
+    WINDOW w AS (PARTITION BY s.runs, j.dag_id, j.task_id, j.map_index)) j
+WHERE j.nth = 1;
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
-COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed, of the last day; run stuck: it gives no sign of life; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
+COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';
 COMMENT ON COLUMN weir.troubles.subject IS 'What it is about; with the kind, its identity.';
 COMMENT ON COLUMN weir.troubles.stream IS 'The stream; null if it is about none alone.';

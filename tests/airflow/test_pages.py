@@ -94,3 +94,30 @@ def test_a_connection_is_looked_through_by_those_who_may_read_it(
     assert asked == [("GET", "weir_shop")] * 2
     with raises("airflow_not_found connection"):  # before a database is asked, which takes no NUL
         access.may_look_through(user, "weir\0shop")
+
+
+@pytest.mark.parametrize(
+    ("task_instances", "by_hand", "teams", "seen"),
+    [
+        (True, True, "False", None),
+        (True, True, "True", {"shop", "by hand"}),  # not what other teams' DAGs do
+        (True, False, "False", {"shop"}),
+        (False, False, "False", set()),  # though they may see the DAG
+    ],
+)
+def test_runs_are_listed_for_those_who_may_see_task_instances(
+    monkeypatch: pytest.MonkeyPatch,
+    task_instances: bool, by_hand: bool, teams: str, seen: set[str] | None,
+) -> None:  # fmt: skip
+    class Manager:
+        def is_authorized_dag(self, **given: Any) -> bool:
+            assert given["access_entity"] == access.DagAccessEntity.TASK_INSTANCE
+            return by_hand if given["details"].id else task_instances
+
+        def get_authorized_dag_ids(self, **_given: Any) -> set[str]:
+            return {"shop"}
+
+    monkeypatch.setattr("weir.airflow.access.get_auth_manager", Manager)
+    monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", teams)
+    user: Any = "viewer"
+    assert access.seen_dags(user) == seen

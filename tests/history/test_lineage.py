@@ -14,6 +14,7 @@ from tests.world.streams import Lane, rows, staged, unique
 from weir.controller.commit import commit
 from weir.controller.streams import create_in
 from weir.database.connection import Database
+from weir.history.job_runs import RunId, record_end, record_start
 from weir.history.lineage import lineage_of
 from weir.kernel.attempt import Staged
 from weir.model.stream_configuration import Configuration
@@ -256,3 +257,16 @@ def test_questions_about_nothing_are_refused_or_answered_with_nothing(database: 
             lineage(database, *asked)
     assert lineage(database, "no/such/run") == []
     assert lineage(database, str(lane.name)) == []
+
+
+@pytest.mark.parametrize("number", [1, "1", "one", 1.5, 10**30, {}, None])
+def test_a_report_that_names_no_transaction_leads_to_nothing(
+    database: Database, number: object
+) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 1})
+    task = RunId("dag", "run", "append")
+    database.transaction(lambda c: record_start(c, task, "ingest", {}))
+    report = {"stream": str(lane.name), "transaction_number": number}
+    database.transaction(lambda c: record_end(c, task, "succeeded", report=report))
+    assert bool(lineage(database, "dag/run/append")) == (str(number) == "1")

@@ -189,7 +189,7 @@ def test_a_run_that_failed_is_told_until_it_succeeds(
     client: TestClient, database: Database, dag: str, severity: str
 ) -> None:
     ran(database, dag, "monday", "failed", "totals", "the disk is full.")
-    kept = [(severity, "run failed", f"{dag}/monday/process")]
+    kept = [(severity, "run failed", f"{dag}/process")]
     assert wrong(database) == kept
     [one] = told(client, "now")["troubles"]
     assert one["sentence"] == f"The run monday of {dag} (process) failed: the disk is full."
@@ -205,6 +205,107 @@ def test_a_run_that_failed_is_told_until_it_succeeds(
     assert wrong(database) == []
 
 
+@pytest.mark.parametrize(
+    ("dag", "run_id", "days"),
+    [("shop", "scheduled__1", 7), ("shop", "manual__1", 1), ("by hand", "1", 1)],
+)
+def test_a_run_that_failed_is_told_until_somebody_had_time_to_mend_it(
+    database: Database, dag: str, run_id: str, days: int
+) -> None:
+    ran(database, dag, run_id, "failed", "totals", error="no.")
+    run(database, f"UPDATE job_run SET updated_at = updated_at - interval '{days} days 1 minute'")
+    assert wrong(database) == []
+    run(database, "UPDATE job_run SET updated_at = updated_at + interval '2 minutes'")
+    assert [subject for _, _, subject in wrong(database)] == [f"{dag}/process"]
+
+
+def test_a_task_that_fails_again_and_again_is_one_line(
+    client: TestClient, database: Database
+) -> None:
+    for hour in range(5):
+        ran(database, "shop", f"hour {hour}", "failed", f"of hour {hour}", f"no {hour}.")
+        run(database, "UPDATE job_run SET updated_at = updated_at - interval '1 hour'")
+    ran(database, "shop", "hour 5", "succeeded", "of hour 3")
+    assert wrong(database) == [("red", "run failed", "shop/process")]
+    [one] = told(client, "now")["troubles"]
+    [(first,)] = rows(
+        database,
+        "SELECT to_char(min(updated_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') FROM job_run",
+    )
+    assert one["sentence"] == (
+        f"The run hour 4 of shop (process) failed: no 4. It is the newest of 4 since {first} UTC."
+    )
+    assert one["query"]["run_id"] == "hour 4"
+    for hour in (0, 1, 2, 4):
+        ran(database, "shop", f"again {hour}", "succeeded", f"of hour {hour}")
+    assert wrong(database) == []
+
+
+def job_ran(database: Database, *jobs: str, hours: int = 0) -> None:
+    """Record that jobs with a schedule ran so many hours ago."""
+    for job in jobs:
+        task = RunId(f"weir_{job}", f"scheduled__{hours}", job)
+        database.transaction(lambda c, task=task, job=job: record_start(c, task, job, {}))
+        database.transaction(lambda c, task=task: record_end(c, task, "succeeded", report={}))
+        run(
+            database,
+            f"UPDATE job_run SET started_at = started_at - interval '{hours} hours' "
+            "WHERE job = :job AND run_id = :run_id",
+            job=job, run_id=task.run_id,
+        )  # fmt: skip
+
+
+def test_jobs_that_do_not_run_though_there_is_work_are_told(
+    database: Database, test_database: TestDatabase
+) -> None:
+    lane = Lane.made(
+        database, 1, name="shop/orders", scaling="event_rate", target_rate=9, scale_factor=2
+    )
+    group = Group.made(lane, name="totals")
+    lane.append({"0.0": 3})
+    reader = group.reader()
+    reader.commit(reader.must_open())
+    older(database, group, 3)
+    assert wrong(database) == [], "this store is new"
+    with psycopg2.connect(test_database.owner_dsn) as owner, owner.cursor() as cursor:
+        cursor.execute(
+            "UPDATE weir_internal.installation SET created_at = now() - interval '2 days'"
+        )
+    assert wrong(database) == [("amber", "not run", "weir")]
+    [(sentence,)] = rows(database, "SELECT sentence FROM weir.troubles")
+    assert sentence == (
+        "There is work for weir_checkpoints, weir_scale, weir_stream_cuts, and no run began yet."
+    )
+    job_ran(database, "checkpoints", "scale", "stream_cuts", hours=2)
+    assert wrong(database) == [], "nothing has come since"
+    lane.append({"0.0": 3})
+    assert wrong(database) == [], "their schedule comes round in five minutes"
+
+
+@pytest.mark.parametrize("job", ["upkeep", "retention"])
+def test_upkeep_that_stands_still_is_red(database: Database, job: str) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    lane.append({"0.0": 3})
+    run(database, "DELETE FROM capture_queue")
+    run(database, "UPDATE transaction SET clock = clock - 30 * 3600000000")
+    job_ran(database, job, hours=40)
+    if job == "retention":
+        run(
+            database,
+            "INSERT INTO retention_queue VALUES (:s, clock_timestamp() - interval '5 hours')",
+            s=lane.stream_id,
+        )
+        job_ran(database, "upkeep")
+        assert wrong(database) == [], "it keeps everything"
+        run(database, "UPDATE stream SET retention = 'size', retain_max_bytes = 1000000")
+    [(severity, kind, _)] = wrong(database)
+    assert (severity, kind) == ("red", "not run")
+    [(sentence,)] = rows(database, "SELECT sentence FROM weir.troubles")
+    assert sentence.startswith(f"There is work for weir_{job}, and no run began since 20")
+    job_ran(database, job)
+    assert wrong(database) == []
+
+
 def test_many_runs_that_failed_hide_nothing_else(
     client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +315,7 @@ def test_many_runs_that_failed_hide_nothing_else(
     lane.append({"0.0": 3})
     older(database, group)
     for minute in range(5):
-        ran(database, "shop", f"minute {minute}", "failed", error="no.")
+        ran(database, f"shop_{minute}", "monday", "failed", error="no.")
     answer = told(client, "now")
     assert sorted(one["kind"] for one in answer["troubles"]) == ["no reader"] + ["run failed"] * 2
     assert answer["more"]
@@ -224,7 +325,7 @@ def test_a_run_without_a_sign_of_life_is_stuck(database: Database) -> None:
     task = RunId("shop", "monday", "process")
     database.transaction(lambda c: record_start(c, task, "process", {}))
     run(database, "UPDATE job_run SET updated_at = updated_at - interval '3 minutes'")
-    assert wrong(database) == [("red", "run stuck", "shop/monday/process")]
+    assert wrong(database) == [("red", "run stuck", "shop/process")]
     run(database, "UPDATE job_run SET updated_at = clock_timestamp()")
     assert wrong(database) == []
 

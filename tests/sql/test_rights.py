@@ -178,10 +178,10 @@ def test_no_run_that_a_team_writes_down_hides_one_of_jobs_that_failed(
         job, arguments, state) VALUES ('d', '{}', 't', 1, {}, 'upkeep', '{{}}', '{}')"""
     run(database, written.format("r", 1, "failed"))
     shop = dsn_of(postgres_server, test_database, "shop_app")
-    for one in (("r", 2, "succeeded"), ("other", 1, "succeeded")):
+    for one in (("r", 2, "succeeded"), ("other", 1, "succeeded"), ("newest", 1, "failed")):
         execute(shop, written.format(*one))
-    told = "SELECT subject FROM weir.troubles"
-    assert [one.subject for one in rows(database, told)] == ["d/r/t/1"]
+    told = "SELECT query ->> 'run_id' AS run FROM weir.troubles"
+    assert [one.run for one in rows(database, told)] == ["r"]
     run(database, written.format("another", 1, "succeeded"))
     assert rows(database, told) == []
 

@@ -13,6 +13,7 @@ from airflow.api_fastapi.core_api.security import (
     requires_access_asset,
     requires_access_dag,
 )
+from airflow.configuration import conf
 from airflow.models import Connection
 from airflow.models.dag import DagModel
 from fastapi import HTTPException, status
@@ -68,13 +69,21 @@ def trigger(action: str, user: GetUserDep, conn_id: str = "") -> Trigger:
 
 
 def seen_dags(user: GetUserDep) -> set[str] | None:
-    """Return the DAGs whose runs a user may see in a list; None for all, also those that are gone:
-    for whoever may see what no DAG of Airflow has."""
+    """Return the DAGs whose runs a user may see in a list, as Airflow lists task instances: those
+    that they may see, if they may see task instances. None for all, also those that are gone: for
+    whoever may see what no DAG of Airflow has, unless DAGs are of teams."""
     manager = get_auth_manager()
-    if manager.is_authorized_dag(
-        method="GET", access_entity=DagAccessEntity.TASK_INSTANCE,
-        details=DagDetails(id=BY_HAND), user=user,
-    ):  # fmt: skip
+
+    def may_see_runs_of(dag_id: str | None) -> bool:
+        return bool(manager.is_authorized_dag(
+            method="GET", access_entity=DagAccessEntity.TASK_INSTANCE,
+            details=DagDetails(id=dag_id), user=user,
+        ))  # fmt: skip
+
+    if not may_see_runs_of(None):
+        return set()
+    by_hand = {BY_HAND} if may_see_runs_of(BY_HAND) else set()
+    if by_hand and not conf.getboolean("core", "multi_team", fallback=False):
         return None
     seen: set[str] = manager.get_authorized_dag_ids(user=user, method="GET")
-    return seen
+    return seen | by_hand

@@ -40,17 +40,13 @@ class Check:
 Step = Callable[[Settings, Database], Check]
 
 
-def examine(
-    settings: Settings, database: Database, more: Mapping[str, Step] | None = None
-) -> Iterator[Check]:
-    """Check database, rights and warehouse, and by name what else is given; no further if the
-    database is not usable."""
-    steps = {
+def examine(settings: Settings, database: Database) -> Iterator[Check]:
+    """Check database, rights and warehouse; no further if the database is not usable."""
+    steps: dict[str, Step] = {
         "database": _server,
         "rights": _rights,
         "clocks": _clocks,
         "warehouse": _warehouse,
-        **(more or {}),
     }
     for name, step in steps.items():
         try:

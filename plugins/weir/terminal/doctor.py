@@ -3,20 +3,16 @@
 import argparse
 import importlib.metadata
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyarrow.fs import FileType
-from sqlalchemy import text
 
-from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.operations.examination import Check, examine, not_writable, troubles, wrong
 from weir.operations.jobs import ACTIONS
-from weir.operations.work import patience_of, work_of
 from weir.settings import Settings
 from weir.spark.base.java import find_java
 from weir.terminal.doctor_cluster import check_cluster, use_named_master
@@ -24,11 +20,6 @@ from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem, needs_hadoop
 
-# The periodic jobs, and seconds after which one that has not run is probably paused.
-PERIODIC = {
-    "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "adjunct": 3600,
-    "retention": 4 * 3600, "upkeep": 12 * 3600,
-}  # fmt: skip
 # Of Hadoop, for one address that does not answer.
 _SHORT_WAITS = (
     "ipc.client.connect.max.retries=1", "ipc.client.connect.max.retries.on.timeouts=1",
@@ -62,7 +53,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield wrong("database", error)
     else:
         with database:
-            examined = list(examine(settings, database, {"upkeep": _periodic}))
+            examined = list(examine(settings, database))
             yield from examined
             if all(one.ok for one in examined if one.what == "database"):
                 yield from troubles(database)
@@ -139,29 +130,6 @@ def _packages(settings: Settings) -> Iterator[Check]:
                         "in weir.toml")  # fmt: skip
         else:
             yield Check("functions", True, f"{package} ({found.origin or 'a folder'})")
-
-
-def _periodic(settings: Settings, database: Database) -> Check:
-    """Check that the periodic DAGs run, without which nothing is scaled, built or truncated: those
-    that have something to do."""
-    due = work_of(database, PERIODIC, patience_of(settings))
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT p.key AS job FROM jsonb_each_text(CAST(:periods AS jsonb)) p
-                WHERE NOT EXISTS (SELECT FROM job_run r WHERE r.job = p.key
-                    AND r.started_at > clock_timestamp() - p.value::integer * interval '1 second')
-                ORDER BY p.key"""
-            ),
-            {"periods": json.dumps({job: PERIODIC[job] for job in due})},
-        ).scalars().all()
-    )  # fmt: skip
-    if rows:
-        return Check("upkeep", None, "something to do, and not run lately: "
-                     + ", ".join(f"weir_{one}" for one in rows),
-                     "start Airflow, or unpause these DAGs; until then nothing is checkpointed, "
-                     "scaled, built or truncated")  # fmt: skip
-    return Check("upkeep", True, "the periodic jobs ran lately, or have nothing to do")
 
 
 def _java() -> Check:
