@@ -59,8 +59,9 @@ SELECT s.stream_id, h.grain, b.slot - i * h.grain * interval '1 second',
 FROM stream s CROSS JOIN history_grains() h
 JOIN history_slots(now()) b USING (grain)
 CROSS JOIN generate_series(1, least(extract(epoch FROM h.kept) / h.grain, 30)::int) i;
-INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread)
-SELECT g.group_id, g.stream_id, h.grain, h.slot, h.recorded_at, h.events, 5
+INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread, read_bytes,
+    unread_bytes)
+SELECT g.group_id, g.stream_id, h.grain, h.slot, h.recorded_at, h.events, 5, h.bytes, 500
 FROM reader_group_stream g JOIN stream_history h USING (stream_id);
 INSERT INTO owner_history (owner, grain, slot, streams, bytes)
 SELECT 'team_' || o, h.grain, b.slot - i * h.grain * interval '1 second', 100, i
