@@ -174,9 +174,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age.';
 
+-- With plans for any values, also of what it calls: see clock_from.
 CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
 RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan ROWS 1
 AS $$
     WITH s AS MATERIALIZED (
         SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now, o.retention
