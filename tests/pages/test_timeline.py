@@ -93,14 +93,14 @@ def test_lines_are_what_a_count_over_the_commits_says(
         "unread": [(t, events) for t, _, events, _ in then],
         "unread_bytes": [(t, bytes_) for t, _, _, bytes_ in then],
     }
-    for what, all_ in had.items():
-        shown = list(zip(at, line[what], strict=True))[1:]
+    for name, all_ in had.items():
+        shown = list(zip(at, line[name], strict=True))[1:]
         # From its first move that is recorded.
         known = list(dropwhile(lambda one: one[1] is None, shown))
         assert known, shown
         for t, unread in known:
             if t > all_[0][0] and (was := before(all_, t)) is not None:
-                assert unread == was, (what, t)
+                assert unread == was, (name, t)
 
 
 def _check_rates(database: Database, line: dict[str, Any], at: list[datetime]) -> None:
