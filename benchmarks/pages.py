@@ -43,7 +43,11 @@ PATHS = {
     "columns": "/api/tables/columns?stream=bench/long",
     "calendar": "/api/tables/calendar?stream=bench/long",
     "retention_week": "/api/retention?days=7",
+    "damage": "/api/tables/damage",
+    "verified": "/api/tables/verified",
+    "publications": "/api/tables/publications",
     "time": "/api/time",
+    "time_week": f"/api/time?hours=168&of={_LINES}",
     "time_month": f"/api/time?hours=720&of={_LINES}",
     "owners": "/api/time/owners",
 }

@@ -51,7 +51,9 @@ def world(setting: Setting, size: Size) -> Database:
     return database
 
 
-# What is recorded of every stream and group over time, as if all moved all the time.
+# What is recorded of every stream and group over time, as if all moved all the time; retention,
+# which decides about all of them within a week, about one in a hundred by a size; a file of each
+# that is missing; and one in ten that waits to be published.
 _PAST = """
 INSERT INTO stream_history (stream_id, grain, slot, recorded_at, events, bytes)
 SELECT s.stream_id, h.grain, b.slot - i * h.grain * interval '1 second',
@@ -59,15 +61,24 @@ SELECT s.stream_id, h.grain, b.slot - i * h.grain * interval '1 second',
 FROM stream s CROSS JOIN history_grains() h
 JOIN history_slots(now()) b USING (grain)
 CROSS JOIN generate_series(1, least(extract(epoch FROM h.kept) / h.grain, 30)::int) i;
-INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread)
-SELECT g.group_id, g.stream_id, h.grain, h.slot, h.recorded_at, h.events, 5
+INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread, read_bytes,
+    unread_bytes)
+SELECT g.group_id, g.stream_id, h.grain, h.slot, h.recorded_at, h.events, 5, h.bytes, 500
 FROM reader_group_stream g JOIN stream_history h USING (stream_id);
 INSERT INTO owner_history (owner, grain, slot, streams, bytes)
 SELECT 'team_' || o, h.grain, b.slot - i * h.grain * interval '1 second', 100, i
 FROM generate_series(1, 100) o CROSS JOIN history_grains() h
 JOIN history_slots(now()) b USING (grain)
 CROSS JOIN generate_series(1, least(extract(epoch FROM h.kept) / h.grain, 720)::int) i
-WHERE h.grain >= 3600
+WHERE h.grain >= 3600;
+UPDATE stream SET retain_max_bytes = 1000000 WHERE stream_id % 100 = 0;
+INSERT INTO retention_queue (stream_id, due_at)
+SELECT stream_id, now() + stream_id % 8 * interval '1 day' FROM stream;
+INSERT INTO found_damage (path, kind, stream_id, segment_id, start_offset, events, what)
+SELECT stream_id || '/0', 'missing', stream_id, 0, 0, 10, 'it is gone' FROM stream;
+INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, completed_at)
+SELECT stream_id, now(), -1, 0, now() FROM stream;
+UPDATE stream SET publish = 'iceberg' WHERE stream_id % 10 = 0
 """
 
 # In each segment's life, ten commits of what it has in all.
@@ -115,7 +126,7 @@ SELECT g.group_id, g.name, number / 10 + 1, 'dag/' || number / 10 || '/process',
     jsonb_build_array(jsonb_build_object('stream', m.stream_id, 'segment', m.segment_id,
         'from', nth * 100, 'to', nth * 100 + 100)), 100, 10000,
     clock_time(clock), clock_time(clock + 500000), clock_time(clock + 500000),
-    '[{"kind": "table", "table": "public.t"}]', 'shop:f', 'v'
+    '[{"kind": "table", "output": "public.t"}]', 'shop:f', 'v'
 FROM made m JOIN reader_group g ON g.name = 'long' WHERE number % 10 = 0;
 UPDATE reader_group SET next_batch = :batches + 2, moved_at = clock_timestamp()
 WHERE name = 'long';

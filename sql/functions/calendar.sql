@@ -6,7 +6,8 @@ AS $$
     WITH s AS MATERIALIZED (
         SELECT o.stream_name, o.event_time IS NOT NULL AS timed, statement_timestamp() AT TIME ZONE 'UTC' AS now,
                weir_internal.clock_time(o.complete_until) AT TIME ZONE 'UTC' AS until,
-               weir_internal.clock_time(o.newest_event_time) AT TIME ZONE 'UTC' AS newest, o.stream_id
+               weir_internal.clock_time(o.newest_event_time) AT TIME ZONE 'UTC' AS newest,
+               o.next_transaction_number - 10000 AS oldest
         FROM weir_internal.stream o WHERE o.stream_name = in_stream AND o.state <> 'deleted'
     ), days AS MATERIALIZED (
         SELECT d.day::date AS day FROM s
@@ -17,10 +18,8 @@ AS $$
         SELECT t.transaction_number, t.stream_id,
                weir_internal.clock_time(CASE WHEN s.timed THEN t.min_event_time ELSE t.clock END) AT TIME ZONE 'UTC' AS since,
                weir_internal.clock_time(CASE WHEN s.timed THEN t.max_event_time ELSE t.clock END) AT TIME ZONE 'UTC' AS until
-        FROM s CROSS JOIN LATERAL (
-            SELECT * FROM weir_internal.transaction n
-            WHERE n.stream_name = s.stream_name AND n.state = 'committed'
-            ORDER BY n.transaction_number DESC LIMIT 10000) t
+        FROM s JOIN weir_internal.transaction t USING (stream_name)
+        WHERE t.transaction_number >= s.oldest AND t.state = 'committed'  -- a LIMIT would sort all that there are
     ), span AS MATERIALIZED (
         SELECT DISTINCT date_trunc('hour', a.since) AS since, date_trunc('hour', a.until) AS until FROM append a
         WHERE a.until >= (SELECT min(d.day) FROM days d) AND a.since < (SELECT max(d.day) + 1 FROM days d)
@@ -48,7 +47,7 @@ AS $$
             WHEN b.has AND s.until >= b.hour + interval '1 hour' THEN 'complete'
             WHEN b.has THEN 'events'
             WHEN b.hour > s.now THEN 'ahead'
-            WHEN (SELECT count(*) FROM append) = 10000 THEN 'not known'
+            WHEN s.oldest > 1 THEN 'not known'
             WHEN s.until >= b.hour + interval '1 hour' THEN 'missing'
             ELSE 'none' END ORDER BY b.hour) AS hours
         FROM (SELECT g.hour, EXISTS (SELECT FROM span p WHERE g.hour BETWEEN p.since AND p.until) AS has

@@ -36,20 +36,20 @@ $$;
 COMMENT ON FUNCTION weir_internal.stream_size_at(bigint, integer, timestamptz) IS 'What was before the tail of a stream by a time, as last recorded, and when that was.';
 
 CREATE OR REPLACE FUNCTION weir_internal.group_place_at(in_group_id bigint, in_stream_id bigint, in_grain integer, in_at timestamptz)
-RETURNS TABLE (recorded_at timestamptz, read bigint, unread bigint)
+RETURNS TABLE (recorded_at timestamptz, read bigint, unread bigint, read_bytes bigint, unread_bytes bigint)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-    (SELECT h.recorded_at, h.read, h.unread FROM weir_internal.group_history h
+    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
      WHERE h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = in_grain
        AND h.slot <= in_at - in_grain * interval '1 second'
      ORDER BY h.slot DESC LIMIT 1)
     UNION ALL
-    (SELECT h.recorded_at, h.read, h.unread FROM weir_internal.group_history h
+    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
      WHERE in_grain < 3600 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 3600
        AND h.slot <= in_at - interval '1 hour'
      ORDER BY h.slot DESC LIMIT 1)
     UNION ALL
-    (SELECT h.recorded_at, h.read, h.unread FROM weir_internal.group_history h
+    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
      WHERE in_grain < 86400 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 86400
        AND h.slot <= in_at - interval '1 day'
      ORDER BY h.slot DESC LIMIT 1)

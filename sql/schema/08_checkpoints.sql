@@ -36,6 +36,8 @@ CREATE TABLE weir_internal.group_history (
     recorded_at timestamptz NOT NULL,
     read bigint NOT NULL,
     unread bigint NOT NULL,
+    read_bytes bigint NOT NULL,
+    unread_bytes bigint NOT NULL,
     PRIMARY KEY (group_id, stream_id, grain, slot)
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE weir_internal.group_history IS 'How far each group was in each stream over time: a row for each part of time in which it moved.';
@@ -45,3 +47,5 @@ COMMENT ON COLUMN weir_internal.group_history.slot IS 'When the part began.';
 COMMENT ON COLUMN weir_internal.group_history.recorded_at IS 'When weir_checkpoints last recorded it in the part.';
 COMMENT ON COLUMN weir_internal.group_history.read IS 'Events before its position then, from the beginning of the stream.';
 COMMENT ON COLUMN weir_internal.group_history.unread IS 'Events that it had not read then.';
+COMMENT ON COLUMN weir_internal.group_history.read_bytes IS 'Bytes before its position then, as first committed.';
+COMMENT ON COLUMN weir_internal.group_history.unread_bytes IS 'Bytes that it had not read then.';

@@ -16,6 +16,7 @@ from tests.pages.conftest import Served, look
 from tests.pages.serving import anybody
 from tests.world.streams import run
 from weir.arrow.read import read_rows
+from weir.controller.read_plan import FileSlice
 from weir.controller.rejected import make_rejected_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
@@ -174,6 +175,26 @@ def test_events_that_match_and_were_passed_are_not_read_again(
     found = client.get(EVENTS, params=given).json()["events"]
     assert [one["values"][1] for one in found] == ["99", "98", "97", "96", "95"]
     assert len(reads) == 1 + 5
+
+
+def test_a_file_is_read_from_its_end_until_so_many_match(
+    client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(settings, [{"key": "k", "n": i, "m": i % 20} for i in range(300)], segments=1)
+    monkeypatch.setattr(browse, "LOOKED", 10)
+    reads: list[tuple[int, int]] = []
+
+    def counted(_: Settings, part: FileSlice, *given: Any, **more: Any) -> pa.Table:
+        reads.append((part.first_row, part.end_row))
+        return read_rows(settings, part, *given, **more)
+
+    monkeypatch.setattr(browse, "read_rows", counted)
+    given = {"condition": "m = 5", "limit": "2"}
+    found = client.get(EVENTS, params=given).json()["events"]
+    assert [one["values"][1] for one in found] == ["285", "265"]
+    assert reads[:3] == [(290, 300), (250, 290), (90, 250)]
+    every = [n for page in pages(client, **given) for n in page]
+    assert every == [str(n) for n in range(285, 0, -20)]
 
 
 def test_long_values_and_many_columns_are_cut_and_said(

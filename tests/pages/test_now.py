@@ -44,7 +44,7 @@ def wrong(database: Database) -> list[tuple[str, str, str]]:
         form = FORMS[parsed.job]
         needed = {one.name for one in fields(form) if is_required(one)}
         assert needed <= given_arguments(form, parsed).keys()
-    counts = [value for name, _, value in rows_of(database) if name == "weir_alerts"]
+    counts = [one.value for one in rows_of(database) if one.metric == "weir_alerts"]
     assert sum(counts) == len(found)
     return [(one.severity, one.kind, one.subject) for one in found]
 

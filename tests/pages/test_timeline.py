@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 from typing import Any
@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.pages.conftest import Served, look, told
+from tests.world import streams
 from tests.world.groups import Group
 from tests.world.past import pass_hours
 from tests.world.streams import Lane, rows, run
@@ -34,24 +35,32 @@ def owner(test_database: TestDatabase) -> Iterator[Database]:
     opened.dispose()
 
 
-def before(seen: list[tuple[datetime, int]], at: datetime) -> int:
-    """Return the last number that was seen before a time."""
+# What groups have not read, and whether all that lies behind their positions is still there.
+_UNREAD = """SELECT sum(unread_events), sum(unread_bytes),
+    bool_and(unread_events = t.events - p.events)
+FROM lag l, size_till(l.stream_id, position) p, size_till(l.stream_id, tail_cut(l.stream_id)) t"""
+
+
+def before(seen: Sequence[tuple[datetime, int | None]], at: datetime) -> int | None:
+    """Return the last value that was seen before a time."""
     return [number for since, number in seen if since < at][-1]
 
 
 @pytest.mark.parametrize("case", range(cases(8, least=2)))
 def test_lines_are_what_a_count_over_the_commits_says(
-    client: TestClient, database: Database, owner: Database, case: int
-) -> None:
+    client: TestClient, database: Database, owner: Database, monkeypatch: pytest.MonkeyPatch,
+    case: int,
+) -> None:  # fmt: skip
     random = random_for("timeline", case)
     lanes = [Lane.made(database, 2), Lane.made(database, 1)]
     group = Group.made(*lanes, on_gap="skip")
     reader = group.reader()
     hours = 0
-    seen: list[tuple[int, dict[str, int], int]] = []  # after so many hours: kept, unread
+    seen: list[tuple[int, dict[str, int], int, int | None]] = []  # after so many hours
     for _ in range(12):
         for lane in lanes:
             if random.random() < 0.6:
+                monkeypatch.setattr(streams, "BYTES_PER_EVENT", random.randint(1, 50))
                 lane.append({one: random.randint(1, 20) for one in lane.active()})
             if random.random() < 0.2:
                 lane.scale(random.choice(lane.active()), parts=2)
@@ -63,8 +72,8 @@ def test_lines_are_what_a_count_over_the_commits_says(
             [[tail]] = rows(database, "SELECT tail_cut(:s)", s=lanes[0].stream_id)
             lanes[0].truncate(json.dumps(tail))
         kept = {r.stream: r.bytes_retained for r in rows(database, "SELECT * FROM streams")}
-        unread = sum(r.unread_events for r in rows(database, "SELECT * FROM lag"))
-        seen.append((hours, kept, unread))
+        [[unread, unread_bytes, whole]] = rows(database, _UNREAD)
+        seen.append((hours, kept, unread, unread_bytes if whole else None))
         passes = random.randint(1, 4)
         pass_hours(owner, passes)
         hours += passes
@@ -73,20 +82,25 @@ def test_lines_are_what_a_count_over_the_commits_says(
     at = [datetime.fromisoformat(one) for one in found["at"]]
     now = at[-1]
     assert found["step"] in (300, 600, 3600)
-    then = [(now - timedelta(hours=hours - h, seconds=-1), k, u) for h, k, u in seen]
+    then = [(now - timedelta(hours=hours - h, seconds=-1), k, e, b) for h, k, e, b in seen]
     for line in found["streams"]:
-        whole = [(t, k[line["stream"]]) for t, k, _ in then]
+        whole = [(t, k[line["stream"]]) for t, k, *_ in then]
         shown = list(zip(at, line["kept"], strict=True))[1:]
         assert all(kept == before(whole, t) for t, kept in shown if t > whole[0][0])
         _check_rates(database, line, at)
     [line] = found["groups"]
-    whole = [(t, u) for t, _, u in then]
-    shown = list(zip(at, line["unread"], strict=True))[1:]
-    known = list(
-        dropwhile(lambda one: one[1] is None, shown)
-    )  # from its first move that is recorded
-    assert known, shown
-    assert all(unread == before(whole, t) for t, unread in known if t > whole[0][0])
+    had: dict[str, list[tuple[datetime, int | None]]] = {
+        "unread": [(t, events) for t, _, events, _ in then],
+        "unread_bytes": [(t, bytes_) for t, _, _, bytes_ in then],
+    }
+    for name, all_ in had.items():
+        shown = list(zip(at, line[name], strict=True))[1:]
+        # From its first move that is recorded.
+        known = list(dropwhile(lambda one: one[1] is None, shown))
+        assert known, shown
+        for t, unread in known:
+            if t > all_[0][0] and (was := before(all_, t)) is not None:
+                assert unread == was, (name, t)
 
 
 def _check_rates(database: Database, line: dict[str, Any], at: list[datetime]) -> None:

@@ -132,14 +132,22 @@ def _last(
     settings: Settings, part: FileSlice, schema: pa.Schema, matches: Sequence[Matching], need: int,
     wanted: Sequence[str],
 ) -> pa.Table:  # fmt: skip
-    """Return the last rows of a file, or the last that match."""
+    """Return the last rows of a file, or the last that match, of which so many are read as it
+    takes: each time four times as many as before."""
     if not matches:
         return read_rows(settings, last_rows(part, need), schema, wanted, piecewise=True)
     columns = list(dict.fromkeys(name for one in matches for name in one.columns))
-    found = read_rows(settings, part, schema, columns, piecewise=True)
-    for one in matches:
-        found = found.filter(one.rows(found))
-    return found.slice(max(found.num_rows - need, 0)).drop_columns(columns)
+    found = list[pa.Table]()
+    end, most = part.end_row, LOOKED
+    while end > part.first_row and sum(one.num_rows for one in found) < need:
+        piece = part._replace(first_row=max(end - most, part.first_row), end_row=end)
+        rows = read_rows(settings, piece, schema, columns, piecewise=True)
+        for one in matches:
+            rows = rows.filter(one.rows(rows))
+        found.insert(0, rows.drop_columns(columns))
+        end, most = piece.first_row, most * 4
+    whole = pa.concat_tables(found)
+    return whole.slice(max(whole.num_rows - need, 0))
 
 
 def _whole(

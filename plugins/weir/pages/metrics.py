@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sqlalchemy import text
-
 from weir.database.connection import Database
 from weir.operations.steps import Metric
+from weir.queries.pages import metrics as sql
 from weir.seams import hung
 
 if TYPE_CHECKING:
@@ -40,14 +39,12 @@ def metrics() -> dict[str, str]:
     return _METRICS | {one.name: one.about for one in hung(Metric)}
 
 
-Rows = list[tuple[str, dict[str, str], float]]
+Rows = list[sql.Measured]
 
 
 def rows_of(database: Database) -> Rows:
-    """Return the name, the labels and the value of each metric now. One statement."""
-    asked = text("SELECT metric, labels, value FROM weir.metrics ORDER BY metric")
-    found = database.snapshot(lambda connection: connection.execute(asked).all())
-    return [(row.metric, row.labels, row.value) for row in found]
+    """Return each metric now, by their names. One statement."""
+    return database.snapshot(sql.measured)
 
 
 def as_text(rows: Rows) -> str:
@@ -62,10 +59,10 @@ def as_text(rows: Rows) -> str:
             about = metrics()
             for name, some in _by_name(rows):
                 family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-                names = sorted(some[0][1])
+                names = sorted(some[0].labels)
                 one = family(name, about[name], labels=names)
-                for _, labels, value in some:
-                    one.add_metric([labels[label] for label in names], value)
+                for row in some:
+                    one.add_metric([row.labels[label] for label in names], row.value)
                 yield one
 
     # It asks for a registry, of which it calls one method.
@@ -73,5 +70,5 @@ def as_text(rows: Rows) -> str:
 
 
 def _by_name(rows: Rows) -> Iterator[tuple[str, Rows]]:
-    for name, some in groupby(rows, lambda row: row[0]):
+    for name, some in groupby(rows, lambda row: row.metric):
         yield name, list(some)

@@ -51,13 +51,14 @@ class StreamLine(BaseModel):
 
 
 class GroupLine(BaseModel):
-    """A reader group: events per second that it read from each time on, and those that it had not
-    read at each. `forecast`: what it will not have read, at the rates of the last hour;
-    `caught_up_at`: when that is nothing, if ever."""
+    """A reader group: events per second that it read from each time on, and the events and bytes
+    that it had not read at each. `forecast`: the events that it will not have read, at the rates of
+    the last hour; `caught_up_at`: when these are none, if ever."""
 
     group: str
     read: list[float | None]
     unread: list[int | None]
+    unread_bytes: list[int | None]
     forecast: list[Point]
     caught_up_at: datetime | None
     pace: groups_sql.CatchUp | None
@@ -261,7 +262,8 @@ def _groups(c: Connection, names: list[str], span: Span, grain: int) -> list[Gro
         )
     lines = []
     for one in past:
-        recorded, read, unread = [*one.recorded], [*one.read], [*one.unread]
+        recorded, read = [*one.recorded], [*one.read]
+        unread, unread_bytes = [*one.unread], [*one.unread_bytes]
         pace = groups_sql.catch_up(c, group=one.reader_group)
         forecast: list[Point] = []
         caught_up_at = None
@@ -269,6 +271,7 @@ def _groups(c: Connection, names: list[str], span: Span, grain: int) -> list[Gro
             recorded.append(span.now)
             read.append(one.read_now)
             unread.append(one.unread_now)
+            unread_bytes.append(one.unread_bytes_now)
             if pace is not None and one.unread_now:
                 length = (span.edges[-1] - span.edges[0]) / AHEAD
                 forecast = _forecast(span.now, length, one.unread_now, pace)
@@ -276,7 +279,7 @@ def _groups(c: Connection, names: list[str], span: Span, grain: int) -> list[Gro
         lines.append(
             GroupLine(
                 group=one.reader_group, read=rates_of(span.edges, recorded, read), unread=unread,
-                forecast=forecast, caught_up_at=caught_up_at, pace=pace,
+                unread_bytes=unread_bytes, forecast=forecast, caught_up_at=caught_up_at, pace=pace,
             )
         )  # fmt: skip
     return lines

@@ -120,8 +120,10 @@ def truncated(
 
 GROUPS = text(
     """WITH pair AS MATERIALIZED (
-    SELECT g.group_id, g.name, g.created_at, g.moved_at, l.stream_id, l.stream, l.end_cut IS NOT NULL AS ends,
-        l.unread_events AS unread, z.events AS read, t.events AS tail, clock_time(s.last_clock) AS appended_at
+    SELECT g.group_id, g.name, g.created_at, g.moved_at, l.stream_id, l.stream, clock_time(s.last_clock) AS appended_at,
+        l.unread_events AS unread, l.unread_bytes, z.events AS read, z.bytes AS read_bytes, t.events AS tail, t.bytes AS tail_bytes,
+        CASE WHEN l.end_cut IS NOT NULL THEN z.events + l.unread_events END AS last,
+        CASE WHEN l.end_cut IS NOT NULL THEN z.bytes + l.unread_bytes END AS last_bytes
     FROM reader_group g JOIN weir.lag l ON l.reader_group = g.name
     JOIN stream s USING (stream_id)
     CROSS JOIN LATERAL size_till(l.stream_id, l.position) z
@@ -129,30 +131,34 @@ GROUPS = text(
     WHERE g.name = ANY(:names)
 ), past AS (
     SELECT p.name, a.nth, max(h.recorded_at) AS recorded, sum(h.read)::bigint AS read, count(h.read + e.tail) = count(*) AS known,
-        sum(greatest(0, CASE WHEN p.ends THEN least(e.tail, p.read + p.unread) ELSE e.tail END
-            - greatest(h.read, coalesce(k.events_until, 0))))::bigint AS unread
+        sum(u.events)::bigint AS unread, sum(CASE WHEN u.events > 0 THEN
+            (least(e.bytes, p.last_bytes) - h.read_bytes) * u.events::numeric / (least(e.tail, p.last) - h.read) ELSE 0 END)::bigint AS unread_bytes
     FROM pair p
     CROSS JOIN unnest(CAST(:times AS timestamptz[])) WITH ORDINALITY AS a (at, nth)
     LEFT JOIN LATERAL (
         SELECT f.* FROM (
-            SELECT p.moved_at AS recorded_at, p.read, NULL::bigint AS until WHERE p.moved_at <= a.at
+            SELECT p.moved_at AS recorded_at, p.read, p.read_bytes, NULL::bigint AS until, NULL::bigint AS bytes_until WHERE p.moved_at <= a.at
             UNION ALL
-            SELECT g.recorded_at, g.read, g.read + g.unread FROM group_place_at(p.group_id, p.stream_id, :grain, a.at) g
+            SELECT g.recorded_at, g.read, g.read_bytes, g.read + g.unread, g.read_bytes + g.unread_bytes FROM group_place_at(p.group_id, p.stream_id, :grain, a.at) g
             LIMIT 1) f WHERE p.created_at < a.at) h ON true
     LEFT JOIN LATERAL stream_size_at(p.stream_id, :grain, a.at) s ON true
     LEFT JOIN LATERAL (
         SELECT t.events_until FROM truncation t WHERE t.stream_name = p.stream AND t.truncated_at < a.at
         ORDER BY t.truncated_at DESC LIMIT 1) k ON true
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN p.appended_at <= a.at THEN p.tail ELSE greatest(s.events, h.until) END AS tail) e
+        SELECT CASE WHEN p.appended_at <= a.at THEN p.tail ELSE greatest(s.events, h.until) END AS tail,
+            CASE WHEN p.appended_at <= a.at THEN p.tail_bytes ELSE greatest(s.bytes, h.bytes_until) END AS bytes) e
+    CROSS JOIN LATERAL (SELECT greatest(0, least(e.tail, p.last) - greatest(h.read, k.events_until)) AS events) u
     GROUP BY p.name, a.nth
 )
-SELECT n.name AS reader_group, n.read AS read_now, n.unread AS unread_now, p.recorded, p.read, p.unread
-FROM (SELECT name, sum(read)::bigint AS read, sum(unread)::bigint AS unread FROM pair GROUP BY name) n
+SELECT n.name AS reader_group, n.read AS read_now, n.unread AS unread_now, n.unread_bytes AS unread_bytes_now, p.recorded, p.read, p.unread,
+    p.unread_bytes
+FROM (SELECT name, sum(read)::bigint AS read, sum(unread)::bigint AS unread, sum(unread_bytes)::bigint AS unread_bytes FROM pair GROUP BY name) n
 CROSS JOIN LATERAL (
     SELECT array_agg(CASE WHEN p.known THEN p.recorded END ORDER BY p.nth) AS recorded,
         array_agg(CASE WHEN p.known THEN p.read END ORDER BY p.nth) AS read,
-        array_agg(CASE WHEN p.known THEN p.unread END ORDER BY p.nth) AS unread
+        array_agg(CASE WHEN p.known THEN p.unread END ORDER BY p.nth) AS unread,
+        array_agg(CASE WHEN p.known THEN p.unread_bytes END ORDER BY p.nth) AS unread_bytes
     FROM past p WHERE p.name = n.name) p
 ORDER BY n.name"""
 )
@@ -164,15 +170,17 @@ class GroupPast(BaseModel):
     reader_group: str
     read_now: int
     unread_now: int
+    unread_bytes_now: int
     recorded: list[datetime | None]
     read: list[int | None]
     unread: list[int | None]
+    unread_bytes: list[int | None]
 
 
 def groups(
     connection: Connection, *, names: Sequence[str], times: Sequence[datetime], grain: int
 ) -> list[GroupPast]:
-    """Return how far groups were by each of some times, as last recorded, and how far they are, all their streams together. What is unread is what was so when the place was recorded, or what was appended by then, if that is more; less what was truncated, and what lies behind the end of the group."""
+    """Return how far groups were by each of some times, as last recorded, and how far they are, all their streams together. What is unread is what was so when the place was recorded, or what was appended by then, if that is more; less what was truncated, and what lies behind the end of the group. Where some of it was truncated, its bytes are divided as its events."""
     result = connection.execute(
         GROUPS, {"names": list(names), "times": list(times), "grain": grain}
     )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 RECORD_GROUPS = text(
-    """INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread)
-SELECT g.group_id, l.stream_id, h.grain, h.slot, statement_timestamp(), z.events, l.unread_events
+    """INSERT INTO group_history (group_id, stream_id, grain, slot, recorded_at, read, unread, read_bytes, unread_bytes)
+SELECT g.group_id, l.stream_id, h.grain, h.slot, statement_timestamp(), z.events, l.unread_events, z.bytes, l.unread_bytes
 FROM reader_group g JOIN weir.lag l ON l.reader_group = g.name
 CROSS JOIN LATERAL size_till(l.stream_id, l.position) z
 CROSS JOIN LATERAL history_slots(statement_timestamp()) h
@@ -14,7 +14,8 @@ WHERE g.name = ANY(:groups)
 ORDER BY g.group_id, l.stream_id, h.grain
 FOR KEY SHARE OF g SKIP LOCKED
 ON CONFLICT (group_id, stream_id, grain, slot) DO UPDATE SET
-    recorded_at = EXCLUDED.recorded_at, read = EXCLUDED.read, unread = EXCLUDED.unread"""
+    recorded_at = EXCLUDED.recorded_at, read = EXCLUDED.read, unread = EXCLUDED.unread,
+    read_bytes = EXCLUDED.read_bytes, unread_bytes = EXCLUDED.unread_bytes"""
 )
 
 

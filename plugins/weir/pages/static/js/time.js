@@ -14,6 +14,7 @@ const SHOWN = {
   bytes: { of: "streams", what: "bytes", title: "Bytes appended per second", said: (one) => `${size(one)}/s`, axis: (one) => `${size(one)}/s` },
   kept: { of: "streams", what: "kept", title: "Bytes kept", said: size, axis: size },
   unread: { of: "groups", what: "unread", title: "Unread events", said: number, axis: short },
+  lag: { of: "groups", what: "unread_bytes", title: "Unread bytes", said: size, axis: size },
   read: { of: "groups", what: "read", title: "Events read per second", said: (one) => perSecond(one), axis: (one) => `${short(one)}/s` },
 };
 const RANGES = [[6, "6 hours"], [24, "a day"], [168, "7 days"], [720, "30 days"], [8760, "a year"], [26280, "3 years"]];
@@ -83,7 +84,7 @@ function drawn(data, now) {
   const series = [];
   const columns = [];
   for (const { name, values, ahead, colour } of lines) {
-    series.push({ label: name, steps: what !== "unread" && what !== "kept", colour });
+    series.push({ label: name, steps: !["kept", "unread", "unread_bytes"].includes(what), colour });
     columns.push(column(at.map((when, i) => [when, values[i]])));
     if (ahead.length) {
       series.push({ label: `${name}, foretold`, dash: [6, 5], gaps: true, colour });
