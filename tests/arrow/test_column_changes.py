@@ -112,6 +112,12 @@ def test_a_value_of_another_type_is_refused_and_never_guessed(
          pa.array(["1.25"]).cast(pa.decimal128(5, 2))),
         ("date", "timestamp_ntz", pa.array([datetime(2024, 1, 1)], pa.timestamp("us")),
          pa.array([datetime(2024, 1, 1, 1)], pa.timestamp("us"))),
+        ("integer", "decimal(12,2)", pa.array([Decimal(7)], pa.decimal128(12, 2)),
+         pa.array([Decimal("7.50")], pa.decimal128(12, 2))),
+        ("array<float>", "array<double>", pa.array([[0.5, None]]), pa.array([[0.1]])),
+        ("struct<date>", "struct<timestamp_ntz>",
+         pa.array([{"x": datetime(2024, 1, 1)}], pa.struct({"x": pa.timestamp("us")})),
+         pa.array([{"x": datetime(2024, 1, 1, 1)}], pa.struct({"x": pa.timestamp("us")}))),
     ],
 )  # fmt: skip
 def test_a_read_that_began_before_a_widening_goes_on_or_says_which_column_grew(
