@@ -221,6 +221,8 @@ def test_times_in_the_form_that_spark_wrote_before_are_read(
         (0.1, "decimal(38,30)", Decimal("0.1")), (1e21, "decimal(38,10)", Decimal(10**21)),
         (1.0, "decimal(10,0)", Decimal(1)), (1.005, "decimal(10,2)", None),
         (1 / 3, "decimal(38,10)", None), (float("nan"), "decimal(10,2)", None),
+        (7, "decimal(3,2)", Decimal(7)), (10, "decimal(3,2)", None),
+        (-(2**63), "decimal(19,0)", Decimal(-(2**63))),
         (Decimal("1.10"), "double", 1.1), (Decimal("0.12345678901234567890"), "double", None),
     ],
 )  # fmt: skip
@@ -232,4 +234,5 @@ def test_a_number_gets_the_type_of_its_column_only_with_all_its_digits(
     if kept is None:
         assert made is given
     else:
+        assert made is not given
         assert made["n"].to_pylist() == [kept, None]

@@ -5,7 +5,7 @@ import ast
 import gzip
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -130,6 +130,32 @@ def test_a_decimal_in_a_column_of_whole_numbers_is_refused_with_the_way_to_take_
     assert files.events(stream) == [
         *there, ("c", Decimal("8.00")), ("d", Decimal("1.50")), *there
     ]  # fmt: skip
+
+
+DAYS: list[tuple[str, Any, Any]] = [  # a file of dates, and the same with a time
+    ("csv", "k,d\na,2024-01-01\n", "k,d\nb,2024-01-01 02:00:00\n"),
+    ("json", '{"k":"a","d":"2024-01-01"}', '{"k":"b","d":"2024-01-01 02:00:00"}'),
+    ("parquet", {"k": ["a"], "d": [date(2024, 1, 1)]},
+     {"k": ["b"], "d": [datetime(2024, 1, 1, 2)]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format_", "days", "times"), DAYS)
+def test_dates_fit_a_column_of_dates_that_has_times_now(
+    files: Files, format_: str, days: Any, times: Any
+) -> None:
+    stream = files.create(fields=[column("k", "string"), column("d", "date")])
+    files.ingest(stream, files.put(f"1.{format_}", days))
+    second = files.put(f"2.{format_}", times)
+    with pytest.raises(InvalidInput) as refused:
+        files.ingest(stream, second)
+    assert format_ != "parquet" or "widen_columns='d timestamp_ntz'" in str(refused.value)
+    widen = ColumnChanges(widen=[column("d", "timestamp_ntz")])
+    update_stream(files.database, stream, {}, column_changes=widen, request_id="widen")
+    files.ingest(stream, second)
+    files.ingest(stream, files.put(f"3.{format_}", days))
+    day = ("a", datetime(2024, 1, 1))
+    assert files.events(stream) == [day, ("b", datetime(2024, 1, 1, 2)), day]
 
 
 RENAMED: list[tuple[str, Any]] = [

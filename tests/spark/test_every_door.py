@@ -227,6 +227,51 @@ def test_every_door_makes_the_same_events_and_digests_of_the_same_values(world: 
     assert not wrong, "\n".join(f"{door}: {what}" for door, what in wrong.items())
 
 
+# Of each column the type that it has been widened to, the type of what comes, and its values.
+NARROWER: dict[str, tuple[str, pa.DataType, list[Any]]] = {
+    "tiny": ("BIGINT", pa.int8(), [-128, None]),
+    "whole": ("DECIMAL(12,2)", pa.int32(), [-(1 << 31), None]),
+    "big": ("DECIMAL(38,18)", pa.int64(), [(1 << 63) - 1, None]),
+    "single": ("DOUBLE", pa.float32(), [0.5, None]),
+    "money": ("DECIMAL(30,5)", pa.decimal128(5, 2), [Decimal("1.50"), None]),
+    "day": ("TIMESTAMP_NTZ", pa.date32(), [dt.date(2024, 2, 29), None]),
+    "list": ("ARRAY<DECIMAL(22,2)>", pa.list_(pa.int64()), [[1, None], None]),
+    "struct": ("STRUCT<x: TIMESTAMP_NTZ>", pa.struct({"x": pa.date32()}),
+               [{"x": dt.date(2024, 2, 29)}, None]),
+    "map": ("MAP<STRING, DOUBLE>", pa.map_(pa.string(), pa.float32()), [[("a", 0.5)], None]),
+}  # fmt: skip
+
+
+def columns_of(store: StreamStore, stream: StreamName) -> pa.Schema:
+    empty = store.read(str(stream))
+    return empty.select([name for name in empty.column_names if name[0] != "_"]).schema
+
+
+@pytest.mark.release
+def test_every_door_takes_values_of_the_types_from_before_a_widening(world: World) -> None:
+    wrong, wanted = {}, dict[frozenset[str], Any]()
+    for door, put in DOORS.items():
+        lacks = frozenset(LACKS.get(door, set()))
+        given = {n: one for n, one in NARROWER.items() if n not in lacks}
+        table = table_of({name: one[1:] for name, one in given.items()}, ["a", "b"])
+        widen = ", ".join(f"{name} {one[0]}" for name, one in given.items())
+        if lacks not in wanted:
+            stream = created(world, f"wide{len(wanted)}", table)
+            world.store.update_stream(str(stream), widen_columns=widen)
+            world.store.append(str(stream), table.cast(columns_of(world.store, stream)))
+            wanted[lacks] = facts(world.store, stream)
+        stream = created(world, door, table)
+        world.store.update_stream(str(stream), widen_columns=widen)
+        try:
+            put(world, stream, table)
+        except Exception as error:
+            wrong[door] = f"{type(error).__name__}: {str(error)[:600]}"
+            continue
+        if (found := facts(world.store, stream)) != wanted[lacks]:
+            wrong[door] = f"{found}\ninstead of\n{wanted[lacks]}"
+    assert not wrong, "\n".join(f"{door}: {what}" for door, what in wrong.items())
+
+
 TEXTS = ("csv", "csv without spark", "json", "json without spark")
 # Keys, columns that are declared as whole numbers, and the code: that of files of texts, if it is
 # another one, as they have no types.

@@ -146,8 +146,9 @@ def in_types(table: pa.Table, fields: Sequence[Field] | None) -> pa.Table:
 
 def _cast(given: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """Return numbers in another type. Raises ArrowInvalid for one that can't be kept. Between
-    floats and decimals the texts decide, because there pyarrow rounds."""
-    if pa.types.is_floating(given.type) and pa.types.is_decimal(kind):
+    decimals and others the texts decide: pyarrow rounds floats, and asks for room for all whole
+    numbers."""
+    if not pa.types.is_decimal(given.type) and pa.types.is_decimal(kind):
         return given.cast(pa.string()).cast(kind)
     both_float = pa.types.is_floating(given.type) and pa.types.is_floating(kind)
     made = given.cast(kind, safe=not both_float)

@@ -278,7 +278,7 @@ def _widened(stream: str, one: Field, wanted: Kind) -> Kind:
 def holds(wide: Kind, narrow: Kind) -> bool:
     """Return whether a type holds all values of another one, and Spark and pyarrow read files that
     have the other one as this one."""
-    if same_type(wide, narrow) or (narrow, wide) == ("date", "timestamp_ntz"):
+    if same_type(wide, narrow):
         return True
     if isinstance(wide, str) and isinstance(narrow, str):
         return wider(narrow, wide) == wide

@@ -74,7 +74,11 @@ _TYPES = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 # Types that hold all values of those before them.
-_WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
+_WIDENING = (
+    ("byte", "short", "integer", "long"),
+    ("float", "double"),
+    ("date", "timestamp_ntz"),
+)
 # The digits before the point of a decimal as which Spark reads files of whole numbers exactly. With
 # fewer its readers refuse, or make nulls of the values, even where all of them would fit.
 WHOLE = {"byte": 10, "short": 10, "integer": 10, "long": 20}

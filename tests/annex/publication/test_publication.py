@@ -20,6 +20,7 @@ from tests.chance import random_for
 from tests.compaction.world import World
 from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
+from tests.world.columns import column, values_of
 from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.annex.publication import place, records, table
 from weir.annex.publication.columns import columns_of
@@ -29,6 +30,7 @@ from weir.annex.recovery.recover import recover
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
+from weir.kernel.schema import to_arrow
 from weir.model.column_changes import ColumnChanges
 from weir.model.schema import new_field
 from weir.retention.delete_stream import delete_stream
@@ -311,6 +313,25 @@ def test_types_come_out_as_they_are(database: Database, settings: Settings) -> N
     store.append("test/types", pa.table(given))
     world = World(_lane(database), settings, random_for("types"))
     check(world, published(world))
+
+
+def test_widened_columns_are_read_in_old_and_new_files(
+    database: Database, settings: Settings
+) -> None:
+    wider = {"byte": "short", "integer": "long", "float": "double", "decimal(5,2)": "decimal(12,2)"}
+    kinds: list[dict[str, str]] = [{"key": "string"}, {"key": "string"}]
+    for both in wider.items():
+        for outer in ("", "array", "struct"):  # Polars reads no map that was widened
+            for some, one in zip(kinds, both, strict=True):
+                some[f"{outer} {both[0]}"] = f"{outer}<{one}>" if outer else one
+    old, new = ([column(*one) for one in some.items()] for some in kinds)
+    lane = Lane.made(database, 1, fields=old, publish="iceberg", name="test/wide")
+    world, store = World(lane, settings, random_for("wide")), weir.open(settings=settings)
+    for fields, some in zip((old, new), kinds, strict=True):
+        given = {name: values_of(kind)[:2] for name, kind in some.items()}
+        change_columns(world, widen=fields)
+        store.append("test/wide", pa.table(given, to_arrow(fields)))
+        check(world, published(world))
 
 
 def _lane(database: Database) -> Any:
