@@ -342,25 +342,27 @@ COMMENT ON COLUMN weir.subscribers.loses_after IS 'When, at the present rates, r
 
 -- Of the subscribers that a maximum or their time-out concerns, it looks closely at those that have not released all.
 CREATE OR REPLACE VIEW weir.retention_alerts AS
-SELECT s.stream_name AS stream, g.name AS reader_group, a.alert, a.at, a.message
-FROM weir_internal.stream s
-JOIN weir_internal.reader_group_stream gs USING (stream_id)
-JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
-CROSS JOIN LATERAL (
-    SELECT 'timed out' AS alert, t.at, format('subscriber %s of stream %s has timed out and holds nothing back; '
-        'let its readers run, or delete it', g.name, s.stream_name) AS message
-    FROM weir_internal.times_out_at(g.group_id, s.stream_id) AS t (at)
-    WHERE s.retention = 'consumed' AND g.time_out IS NOT NULL AND t.at <= clock_timestamp()
+SELECT s.stream_name AS stream, g.name AS reader_group, c.alert, a.at,
+       CASE c.alert WHEN 'timed out' THEN format('subscriber %s of stream %s has timed out and holds nothing back; let its '
+           'readers run, or delete it', g.name, s.stream_name)
+       ELSE format('at the present rates retention will truncate events of stream %s that subscriber %s has not released, from '
+           '%s UTC on', s.stream_name, g.name, to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')) END AS message
+FROM (
+    SELECT 'timed out' AS alert, o.group_id, gs.stream_id, gs.released_cut, interval '0' AS span
+    FROM weir_internal.reader_group o JOIN weir_internal.reader_group_stream gs USING (group_id) WHERE o.time_out IS NOT NULL
     UNION ALL
-    SELECT 'soon lost', l.at, format('at the present rates retention will truncate events of stream %s that subscriber %s has '
-        'not released, from %s UTC on', s.stream_name, g.name, to_char(l.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'))
-    FROM (SELECT weir_internal.warning_time(s.stream_id) AS span OFFSET 0) w
-    CROSS JOIN LATERAL weir_internal.loses_after(g.group_id, s.stream_id, w.span) AS l (at)
-    WHERE num_nonnulls(s.retain_max_age, s.retain_max_bytes) > 0 AND l.at - w.span < clock_timestamp()) a
-WHERE s.state <> 'deleted'
-  AND (num_nonnulls(s.retain_max_age, s.retain_max_bytes) > 0 OR s.retention = 'consumed' AND g.time_out IS NOT NULL)
-  AND EXISTS (SELECT FROM weir_internal.segment_tail t WHERE t.stream_id = gs.stream_id
-              AND gs.released_cut -> weir_internal.segment_name(t.segment_id) IS DISTINCT FROM to_jsonb(t.tail_offset) OFFSET 0)
+    SELECT 'soon lost', gs.group_id, gs.stream_id, gs.released_cut, weir_internal.warning_time(o.stream_id)
+    FROM weir_internal.stream o JOIN weir_internal.reader_group_stream gs USING (stream_id)
+    WHERE num_nonnulls(o.retain_max_age, o.retain_max_bytes) > 0) c
+JOIN weir_internal.stream s USING (stream_id)
+JOIN weir_internal.reader_group g USING (group_id)
+CROSS JOIN LATERAL (
+    SELECT CASE c.alert WHEN 'timed out' THEN weir_internal.times_out_at(c.group_id, c.stream_id)
+           ELSE weir_internal.loses_after(c.group_id, c.stream_id, c.span) END AS at OFFSET 0) a
+WHERE s.state <> 'deleted' AND g.subscriber AND (c.alert = 'soon lost' OR s.retention = 'consumed')
+  AND EXISTS (SELECT FROM weir_internal.segment_tail t WHERE t.stream_id = c.stream_id
+              AND c.released_cut -> weir_internal.segment_name(t.segment_id) IS DISTINCT FROM to_jsonb(t.tail_offset) OFFSET 0)
+  AND a.at - c.span < clock_timestamp()
 UNION ALL
 SELECT s.stream_name, l.key, 'lost', d.decided_at,
        format('subscriber %s lost %s unread events of stream %s (%s)', l.key, l.value, s.stream_name, d.reason)

@@ -2,19 +2,17 @@
 -- may be later, by as long as it is given: minutes.
 CREATE OR REPLACE VIEW weir.clocks_ahead AS
 SELECT c.what, c.name, c.at, c.at - n.now AS ahead
-FROM (SELECT weir_internal.clock_time(weir_internal.now_clock()) AS now) n
+FROM (SELECT c.clock, weir_internal.clock_time(c.clock) AS now FROM (SELECT weir_internal.now_clock() AS clock OFFSET 0) c OFFSET 0) n
 CROSS JOIN LATERAL (
     SELECT 'stream' AS what, s.stream_name AS name, weir_internal.clock_time(s.last_clock) AS at
-    FROM weir_internal.stream s WHERE s.state <> 'deleted' AND s.last_clock > weir_internal.time_clock(n.now)
+    FROM weir_internal.stream s WHERE s.state <> 'deleted' AND s.last_clock > n.clock
     UNION ALL
     SELECT 'retention', s.stream_name, s.retained_at
     FROM weir_internal.stream s WHERE s.state <> 'deleted' AND s.retained_at > n.now
     UNION ALL
-    SELECT 'cut', s.stream_name, l.recorded_at
-    FROM weir_internal.stream s
-    CROSS JOIN LATERAL (SELECT c.recorded_at FROM weir_internal.stream_cut c WHERE c.stream_id = s.stream_id
-                        ORDER BY c.recorded_at DESC LIMIT 1) l
-    WHERE s.state <> 'deleted' AND l.recorded_at > n.now
+    SELECT 'cut', l.stream_name, max(l.recorded_at)
+    FROM weir_internal.stream_cut l JOIN weir_internal.stream s USING (stream_id)
+    WHERE s.state <> 'deleted' AND l.recorded_at > statement_timestamp() + interval '1 minute' GROUP BY l.stream_name
     UNION ALL
     SELECT 'append', t.stream_name, t.lease_until
     FROM weir_internal.transaction t

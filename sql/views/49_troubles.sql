@@ -83,7 +83,7 @@ FROM (  -- those that have something to read, and have read nothing of the last 
     JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
     LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
     WHERE p.state IN ('assigned', 'unassigned') AND coalesce(sign(t.tail_offset - p.next_offset), 1) = 1
-      AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < weir_internal.now_clock() - 600000000) g
+      AND coalesce(gs.newest_read - coalesce(gs.hole, 0), 0) < (SELECT weir_internal.now_clock() - 600000000)) g
 CROSS JOIN LATERAL (
     SELECT EXISTS (SELECT FROM weir_internal.reader r WHERE r.group_id = g.group_id
                    AND NOT weir_internal.reader_is_gone(r.lease_until, 120)) AS is_read OFFSET 0) r
