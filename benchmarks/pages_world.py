@@ -52,8 +52,8 @@ def world(setting: Setting, size: Size) -> Database:
 
 
 # What is recorded of every stream and group over time, as if all moved all the time; retention,
-# which decides about all of them within a week, about one in a hundred by a size; a file of each
-# that is missing; and one in ten that waits to be published.
+# which decides about all of them within a week, about one in a hundred by a size; some files
+# that are missing; and one in ten that waits to be published.
 _PAST = """
 INSERT INTO stream_history (stream_id, grain, slot, recorded_at, events, bytes)
 SELECT s.stream_id, h.grain, b.slot - i * h.grain * interval '1 second',
@@ -75,7 +75,8 @@ UPDATE stream SET retain_max_bytes = 1000000 WHERE stream_id % 100 = 0;
 INSERT INTO retention_queue (stream_id, due_at)
 SELECT stream_id, now() + stream_id % 8 * interval '1 day' FROM stream;
 INSERT INTO found_damage (path, kind, stream_id, segment_id, start_offset, events, what)
-SELECT stream_id || '/0', 'missing', stream_id, 0, 0, 10, 'it is gone' FROM stream;
+SELECT stream_id || '/0', 'missing', stream_id, 0, 0, 10, 'it is gone' FROM stream
+ORDER BY stream_id LIMIT 60;
 INSERT INTO verification (stream_id, begun_at, segment_id, start_offset, completed_at)
 SELECT stream_id, now(), -1, 0, now() FROM stream;
 UPDATE stream SET publish = 'iceberg' WHERE stream_id % 10 = 0

@@ -317,6 +317,8 @@ def test_the_chart_has_lines_and_what_is_foretold_and_no_label_twice(
     for labels in page.evaluate(_TIMES):
         assert len(labels) == len(set(labels)), labels
     assert "show=unread" in page.url
+    page.get_by_label("What is shown").select_option("lag")
+    expect(page.locator(".chart").first).to_have_attribute("aria-label", re.compile(r"totals .*kB"))
     page.get_by_label("What is shown").select_option("kept")
     page.get_by_role("link", name="in a week").click()
     expect(page.locator("tbody tr")).to_have_count(2)

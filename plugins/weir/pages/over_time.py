@@ -1,5 +1,6 @@
 """Numbers over time, of which only the value of now and its changes are known: what a stream kept,
-and what a reader group had not read."""
+and what a reader group had not read. Each change of one is told, of a stream or group that began a
+minute ago too; `weir.pages.timeline` has several by what is recorded, in parts of five minutes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
