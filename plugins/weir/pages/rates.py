@@ -13,6 +13,7 @@ from weir.model.segment_rates import Commit
 
 COLOURS = 6  # besides the one for no events
 _FACTOR = 1.5  # between two colours at least
+_UNITS = (1, "/s"), (60, "/min"), (3600, "/h")
 
 
 class Slice(NamedTuple):
@@ -72,10 +73,13 @@ class Levels:
     def legend(self) -> list[Level]:
         """What each colour means."""
         kinds = [*(f"rate{i}" for i in range(4)), *(f"cool{i}" for i in range(4, COLOURS + 1))]
-        said = [say_rate(bound) for bound in self._bounds]
-        words = ["no events", f"under {said[0]}"]
-        words += [f"{low} to {high}" for low, high in pairwise(said)]
-        return [Level(*one) for one in zip(kinds, [*words, f"{said[-1]} or more"], strict=True)]
+        length, unit = next((one for one in _UNITS if self._bounds[0] * one[0] >= 0.01), _UNITS[-1])
+        said = [say_rate(bound * length) for bound in self._bounds]
+        words = ["no events", f"under {said[0]}{unit}"]
+        words += [f"{low} to {high}{unit}" for low, high in pairwise(said)]
+        return [
+            Level(*one) for one in zip(kinds, [*words, f"{said[-1]}{unit} or more"], strict=True)
+        ]
 
 
 def say_rate(rate: float) -> str:
