@@ -35,7 +35,7 @@ export function chart(data, series, { height = 180, title, said = number, axis: 
       cursor: { points: { show: false } },
       legend: { live: true },
       hooks: { ready: [newest], setCursor: [newest] },
-      axes: [{ ...axis, incrs: STEPS, values: (_, times, __, ___, step) => times.map((at) => label(at, step)) },
+      axes: [{ ...axis, size: 30, incrs: STEPS, values: (_, times, __, ___, step) => times.map((at) => label(at, step)) },
         { ...axis, size: 64, values: (_, all) => all.map(written) }],
       scales: { y: { range: (_, low, high) => [Math.min(0, low), high || 1] } },
       series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps, dash, gaps, colour: name = "--accent" }) => ({
