@@ -70,7 +70,8 @@ export function links(...pairs) {
 
 // What somebody should look at, as sentences.
 export function alerts(found) {
-  return found.length > 0 && el("ul", { class: "alerts" }, found.map((one) => el("li", {}, one.sentence)));
+  const worst = found.some((one) => one.severity === "red") ? "bad" : "warn";
+  return found.length > 0 && el("ul", { class: `alerts ${worst}` }, found.map((one) => el("li", {}, one.sentence)));
 }
 
 // Who did something: a link to the run of a task, or the name of a program.
