@@ -36,10 +36,10 @@ export function rate(activity) {
     el("span", {}, perSecond(all / seconds), el("small", {}, `in the last ${window}`)));
 }
 
-// A rate, in the unit in which it has digits.
-export function perSecond(value) {
-  if (value >= 1) return `${short(value)}/s`;
-  return value * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
+// A rate, in the unit in which the most that is beside it has digits.
+export function perSecond(value, most = value) {
+  if (most >= 1) return `${short(value)}/s`;
+  return most * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
 }
 
 // A time that says on hovering when exactly it was.
