@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -111,6 +112,8 @@ SLOW = Wrong(
 
 
 def are_told(database: Database, *those: Wrong) -> bool:
+    """Return whether the view has all of these, after a second: who waits asks in minutes."""
+    time.sleep(1)
     said = [row.sentence for row in rows(database, "SELECT sentence FROM weir.troubles")]
     return all(any(re.search(one.sentence, text) for text in said) for one in those)
 
