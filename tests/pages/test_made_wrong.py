@@ -90,7 +90,7 @@ DAMAGED = Wrong(
     {"Stream": "shop/returns"},
 )  # fmt: skip
 LOST = Wrong(
-    "red", "Subscriber kept lost 1,000 unread events of stream shop/kept", "The stream",
+    "red", "Subscriber kept lost 1,?000 unread events of stream shop/kept", "The stream",
     "lost unread events", "Update stream", {"Stream": "shop/kept"},
 )  # fmt: skip
 SOON_LOST = Wrong("amber", "retention will truncate events of stream shop/kept", "The stream")
