@@ -72,3 +72,16 @@ def picky(events: DataFrame) -> DataFrame:
     """Return each event once, for every output, but fail on one event."""
     failure = F.raise_error(F.lit("I can't stand it")).cast("long")
     return events.select("k", F.when(F.col("n") == BAD, failure).otherwise(F.col("n")).alias("n"))
+
+
+def held(events: Any) -> Any:
+    """The events, of whatever engine, once they are let go."""
+    _wait()
+    return events
+
+
+def unmended(events: Any) -> Any:
+    """The events, of whatever engine, once `mended` is where WEIR_TEST_WAIT says."""
+    if not Path(os.environ["WEIR_TEST_WAIT"], "mended").exists():
+        raise KeyError("price")
+    return events

@@ -1,6 +1,8 @@
 """The pages in a real browser: what is seen, typed and followed, and that nothing of it is code."""
 
+import json
 from datetime import datetime
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -86,6 +88,10 @@ def test_markup_that_people_wrote_stays_text(
         "/streams", "/stream?name=shop/orders", f"/stream?name={EVIL.replace('/', '%2f')}",
         f"/group?name={EVIL}", f"/streams?search={EVIL}", f"/streams?tag={EVIL}",
         f"/run?dag_id=dag&run_id={EVIL}&task_id=task", f"/run?dag_id={EVIL}&run_id={EVIL}",
+        *(f"/{of}?name={quote(EVIL)}" for of in ("events", "files", "store")),
+        *(f"/{of}={quote(EVIL)}" for of in ("table?of", "time?of", "lineage?group", "act?action")),
+        f"/events?name=shop/orders&key={quote(EVIL)}&condition={quote(EVIL)}",
+        f"/act?action=create_stream&given={quote(json.dumps({'stream': EVIL}))}",
     ):  # fmt: skip
         page.goto(served.address + path)
         expect(page.locator(".shown")).to_have_attribute("aria-busy", "false")
@@ -131,3 +137,12 @@ def test_what_changes_is_shown_without_losing_the_place(
     page.keyboard.press("r")
     expect(page.locator("tbody tr").first).to_contain_text("7 events")
     assert page.evaluate("document.activeElement.dataset.key") == "shop/refunds"
+
+
+def test_rates_beside_each_other_are_said_in_one_unit(page: Page, served: Served) -> None:
+    page.goto(f"{served.address}/streams")
+    said = page.evaluate(
+        """() => import("./assets/js/parts.js").then(({ perSecond }) =>
+            [[0.01, 0.012], [0.012, 0.012], [0.5, 20], [20, 20]].map((one) => perSecond(...one)))"""
+    )
+    assert said == ["36/h", "43/h", "0.50/s", "20/s"]

@@ -41,5 +41,6 @@ def test_colours_go_from_none_to_the_largest_rate() -> None:
     levels = Levels([0.05, 3.0, 5000.0])
     assert [levels.of(rate) for rate in (0.0, 0.05, 5000.0, 1e9)] == [0, 1, COLOURS, COLOURS]
     assert len(levels.legend) == COLOURS + 1
-    assert levels.legend[-1].words.endswith(" or more")
+    assert levels.legend[-1].words.endswith("/s or more")
+    assert Levels([4e-5, 0.02]).legend[-1].words.endswith("/h or more"), "a slow stream's"
     assert [say_rate(rate) for rate in (0.05, 12, 1500, 2e7)] == ["0.05", "12", "1.5k", "20M"]

@@ -64,6 +64,13 @@ def test_alerts_and_sizes_come_a_few_streams_at_a_time(
     assert mine["freed_by"] == "retention is consumed: weir why says what holds the events"
 
 
+def test_a_value_is_shown_as_what_it_is(client: TestClient, database: Database) -> None:
+    Lane.made(database, 1, publish="iceberg").append({"0.0": 1})
+    kinds = {one["name"]: one["kind"] for one in told(client, "tables/publications")["columns"]}
+    assert (kinds["behind_for"], kinds["published_at"]) == ("span", "time")
+    assert (kinds["behind_events"], kinds["publishing"]) == ("number", "flag")
+
+
 def test_a_deleted_stream_has_a_gravestone(client: TestClient, settings: Settings) -> None:
     with weir.open(settings=settings) as store:
         for _ in range(2):

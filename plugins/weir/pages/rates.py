@@ -13,6 +13,7 @@ from weir.model.segment_rates import Commit
 
 COLOURS = 6  # besides the one for no events
 _FACTOR = 1.5  # between two colours at least
+_UNITS = (1, "/s"), (60, "/min"), (3600, "/h")
 
 
 class Slice(NamedTuple):
@@ -62,7 +63,10 @@ class Levels:
         above = [rate for rate in rates if rate > 0]
         most, least = max(above, default=1.0), min(above, default=1.0)
         factor = max((most / least) ** (1 / COLOURS), _FACTOR)
-        self._bounds = [float(f"{most / factor**i:.2g}") for i in range(COLOURS - 1, 0, -1)]
+        bounds = [most / factor**i for i in range(COLOURS - 1, 0, -1)]
+        length, self._unit = next((one for one in _UNITS if bounds[0] * one[0] >= 0.01), _UNITS[-1])
+        self._said = [float(f"{bound * length:.2g}") for bound in bounds]
+        self._bounds = [bound / length for bound in self._said]
 
     def of(self, rate: float) -> int:
         """Return the colour of a rate: 0 for no events, at most `COLOURS`."""
@@ -72,10 +76,12 @@ class Levels:
     def legend(self) -> list[Level]:
         """What each colour means."""
         kinds = [*(f"rate{i}" for i in range(4)), *(f"cool{i}" for i in range(4, COLOURS + 1))]
-        said = [say_rate(bound) for bound in self._bounds]
-        words = ["no events", f"under {said[0]}"]
-        words += [f"{low} to {high}" for low, high in pairwise(said)]
-        return [Level(*one) for one in zip(kinds, [*words, f"{said[-1]} or more"], strict=True)]
+        said, unit = [say_rate(bound) for bound in self._said], self._unit
+        words = ["no events", f"under {said[0]}{unit}"]
+        words += [f"{low} to {high}{unit}" for low, high in pairwise(said)]
+        return [
+            Level(*one) for one in zip(kinds, [*words, f"{said[-1]}{unit} or more"], strict=True)
+        ]
 
 
 def say_rate(rate: float) -> str:

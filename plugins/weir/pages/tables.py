@@ -108,8 +108,8 @@ _KINDS: dict[str, Kind] = {
     "stream": "stream", "reader_group": "group", "request": "run", "requested_by": "run",
     "hours": "hours",
 }  # fmt: skip
-_TYPES: dict[str, Kind] = {
-    "datetime": "time", "timedelta": "span", "int": "number", "bool": "flag",
+_TYPES: dict[str, Kind] = {  # the first that a type names: its module is datetime, too
+    "timedelta": "span", "datetime": "time", "int": "number", "bool": "flag",
 }  # fmt: skip
 
 

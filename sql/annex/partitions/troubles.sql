@@ -4,8 +4,8 @@ SELECT p.kind || ' missing', CASE WHEN u.due < clock_timestamp() - interval '1 d
        format('The %s until %s UTC of stream %s never came: no writer has said that it is complete, and a DAG of %s waits for it.',
               CASE p.kind WHEN 'days' THEN 'day' ELSE 'hour' END, to_char(u.due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
               s.stream_name, quote_literal(p.airflow)),
-       'let what appends to the stream run, or look why it does not; if nothing more comes until then, update the stream: complete until',
-       'update_stream', jsonb_build_object('stream', s.stream_name, 'complete_until', to_char(u.due AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+       'let what appends to the stream run, or look why it does not: held_by of weir.completeness names the writer, which may also state that nothing more comes until then',
+       NULL, '{}',
        'stream', jsonb_build_object('name', s.stream_name)
 FROM weir_internal.watched_partition p JOIN weir_internal.watch w USING (stream_name, airflow, kind)
 JOIN weir_internal.stream s ON s.stream_name = p.stream_name AND s.state = 'active' AND s.event_time IS NOT NULL

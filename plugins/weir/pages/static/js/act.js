@@ -4,6 +4,7 @@
 import { lacking } from "./about.js";
 import { el, replace } from "./dom.js";
 import { page } from "./page.js";
+import { said } from "./parts.js";
 import { address, ask, given as asked } from "./rest.js";
 
 const action = asked.get("action") ?? "";
@@ -93,7 +94,7 @@ function build({ about, fields }) {
     if (!parts.has(field.section)) parts.set(field.section, []);
     parts.get(field.section).push(row(field));
   }
-  replace(form, el("p", { class: "lead" }, about), [...parts].map(([title, rows]) =>
+  replace(form, el("p", { class: "lead" }, said(about)), [...parts].map(([title, rows]) =>
     title ? el("details", { open: fields.some((one) => one.section === title && one.name in first) }, el("summary", {}, title), rows) : rows));
 }
 
@@ -106,7 +107,7 @@ function row(field) {
   inputs[field.name] = { field, read };
   const label = el("label", { for: id }, field.title, field.required && el("span", { class: "needed", title: "required" }, " *"));
   const check = input.type === "checkbox";
-  return el("div", { class: `field${check ? " check" : ""}` }, check ? [input, label] : [label, input, list(field, input)], el("small", { id: `${id}-help` }, field.description));
+  return el("div", { class: `field${check ? " check" : ""}` }, check ? [input, label] : [label, input, list(field, input)], el("small", { id: `${id}-help` }, said(field.description)));
 }
 
 function made(field, value) {

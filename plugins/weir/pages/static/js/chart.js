@@ -35,8 +35,8 @@ export function chart(data, series, { height = 180, title, said = number, axis: 
       cursor: { points: { show: false } },
       legend: { live: true },
       hooks: { ready: [newest], setCursor: [newest] },
-      axes: [{ ...axis, incrs: STEPS, values: (_, times, __, ___, step) => times.map((at) => label(at, step)) },
-        { ...axis, size: 64, values: (_, all) => all.map(written) }],
+      axes: [{ ...axis, size: 30, incrs: STEPS, values: (_, times, __, ___, step) => times.map((at) => label(at, step)) },
+        { ...axis, size: 64, values: (_, all) => all.map((one) => written(one, all.at(-1))) }],
       scales: { y: { range: (_, low, high) => [Math.min(0, low), high || 1] } },
       series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...series.map(({ label, bars, steps, dash, gaps, colour: name = "--accent" }) => ({
         label, stroke: colour(name), dash, spanGaps: gaps, width: bars ? 0 : 1.5, points: { show: false }, value: (_, value) => (value === null ? "–" : said(value)),

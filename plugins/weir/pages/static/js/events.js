@@ -57,7 +57,7 @@ function draw(data, now) {
   return [
     missing && el("p", { class: "muted" }, `${missing}.`),
     table([...where, ...acts, ...columns.map((column, i) => ({
-      title: `${column.name}, ${column.type}`, number: numeric.test(column.type), cell: (one) => value(one, i),
+      title: `${column.name}, ${column.type}`, number: numeric.test(column.type), cell: (one) => value(one, i, column.type),
     }))], events, { caption: "Events", none: none(data) }),
     hidden.length > 0 && el("p", { class: "muted" }, `Not shown: ${some(hidden.length, "column")} (${hidden.slice(0, 20).join(", ")}${hidden.length > 20 ? " …" : ""}).`),
     el("div", { class: "pages" },
@@ -71,6 +71,7 @@ function lineage({ segment, offset }) {
 }
 
 const numeric = /^(byte|short|integer|long|float|double|decimal.*)$/;
+const whole = /^(byte|short|integer|long|float|double|decimal.*|date|timestamp.*)$/; // of what is never broken
 
 function none({ next }) {
   if (searching()) return next ? "Among the events that were looked through there is none like this; look further back." : wanted.key && !wanted.condition ? "There is no event of this key." : "There is no event like this.";
@@ -78,12 +79,11 @@ function none({ next }) {
   return rejected ? "No row was rejected." : "There are no events yet.";
 }
 
-function value(event, i) {
+function value(event, i, type) {
   const text = event.values[i];
   if (text === null) return el("span", { class: "muted", title: "null: there is no value" }, "null");
   if (text === "") return el("span", { class: "muted", title: "a text without characters" }, "empty");
-  const whole = event.cut[i];
-  return el("span", { class: "value" }, text, whole && el("span", { class: "muted" }, ` … ${number(whole)} characters in all`));
+  return el("span", { class: whole.test(type) ? "value whole" : "value" }, text, event.cut[i] && el("span", { class: "muted" }, ` … ${number(event.cut[i])} characters in all`));
 }
 
 function mending() {

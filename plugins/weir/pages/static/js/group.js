@@ -4,9 +4,9 @@ import { lacking } from "./about.js";
 import { act, bar } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
-import { alerts, facts, health, keys, links, moment, runLink, section, table } from "./parts.js";
+import { alerts, facts, health, keys, links, moment, perSecond, runLink, section, table } from "./parts.js";
 import { address, given } from "./rest.js";
-import { number, seconds, short, size, some, span, time } from "./words.js";
+import { number, seconds, size, some, span, time } from "./words.js";
 import { work } from "./work.js";
 
 const name = given.get("name") ?? "";
@@ -33,7 +33,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
     ),
     facts([
       ["Unread", number(unread), size(of.streams.reduce((all, one) => all + one.unread_bytes, 0))],
-      pace && ["Catches up", catches(pace, unread), `in the last hour it read ${perSecond(pace.read_rate)}, and ${perSecond(pace.append_rate)} were appended`],
+      pace && ["Catches up", catches(pace, unread), `in the last hour it read ${pace.read_rate ? perSecond(pace.read_rate) : "nothing"}, and ${pace.append_rate ? perSecond(pace.append_rate) : "nothing"} ${pace.append_rate ? "were" : "was"} appended`],
       ["Readers", number(of.readers), of.open_batches ? some(of.open_batches, "open batch", "open batches") : "none is reading"],
       ["Last active", moment(of.active_at, now), `created ${time(of.created_at)}`],
       ["Checkpoint", of.checkpoint ?? "none", of.checkpoint_at && moment(of.checkpoint_at, now)],
@@ -55,10 +55,6 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
 function catches(pace, unread) {
   if (!unread) return "all is read";
   return pace.catch_up === null ? "not at this pace" : `in ${span(seconds(pace.catch_up))}`;
-}
-
-function perSecond(rate) {
-  return rate === null ? "nothing" : `${short(rate)}/s`;
 }
 
 function blocked(found, now) {
@@ -98,11 +94,12 @@ function members(found, now) {
     { title: "Reader", cell: (one) => runLink(one.reader_id) },
     { title: "Segments", number: true, cell: (one) => number(one.segments) },
     { title: "Unread", number: true, cell: (one) => number(one.unread_events) },
-    { title: "Reads", number: true, cell: (one) => (one.read_rate === null ? "–" : `${short(one.read_rate)}/s`) },
+    { title: "Reads", number: true, cell: (one) => (one.read_rate === null ? "–" : perSecond(one.read_rate)) },
     { title: "Batch", number: true, cell: (one) => number(one.batch_id) },
     { title: "Joined", cell: (one) => moment(one.joined_at, now) },
     { title: "Lease", cell: (one) => one.lease_until === null ? "is a streaming query's: does not end"
-      : el("span", { class: one.lease_expired ? "state failed" : "" }, one.lease_expired ? "expired " : "ends ", moment(one.lease_until, now)) },
+      : el("span", { class: one.lease_expired ? "state failed" : "" }, new Date(one.lease_until) < 0 ? "was ended" // -infinity
+        : [one.lease_expired ? "expired " : "ends ", moment(one.lease_until, now)]) },
   ], found, { caption: "Readers", none: "No reader has joined. The DAG weir_process runs one." });
 }
 

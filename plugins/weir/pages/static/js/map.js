@@ -3,7 +3,7 @@
 import { act } from "./acts.js";
 import { el, replace } from "./dom.js";
 import { drawn, keyAt, sign, timeAt } from "./map_picture.js";
-import { keys, table } from "./parts.js";
+import { keys, perSecond, table } from "./parts.js";
 import { ask, Refused } from "./rest.js";
 import { number, short, some, time } from "./words.js";
 
@@ -163,7 +163,7 @@ export function map(path, found = null) {
     const at = chosen.at;
     const parts = at === null ? one.parts : one.parts.filter((part) => Date.parse(part.since) <= at && at < Date.parse(part.until));
     const most = parts.reduce((found, part) => (found && rateOf(found) >= rateOf(part) ? found : part), null);
-    const came = most ? `${at === null ? "at most " : ""}${short(rateOf(most))} events per second from ${time(most.since)} to ${time(most.until)}` : at === null ? "nothing came in these times" : `nothing came at ${time(at)}`;
+    const came = most ? `${at === null ? "at most " : ""}${perSecond(rateOf(most))} from ${time(most.since)} to ${time(most.until)}` : at === null ? "nothing came in these times" : `nothing came at ${time(at)}`;
     const key = chosen.key ?? (one.key_low + one.key_high) / 2;
     const where = visible().map((line) => [nameOf(line), line.points.find((point) => point.key_low <= key && key < point.key_high)])
       .filter(([, point]) => point).map(([name, point]) => `${name} at ${point.at === data.ends ? "the end" : time(point.at)}`);
@@ -183,8 +183,8 @@ export function map(path, found = null) {
   function list() {
     const kinds = [...new Set(data.marks.map((one) => one.kind))];
     replace(legend,
-      el("ul", { "aria-label": "Colours: events per second" },
-        data.levels.map((one, i) => el("li", {}, sign(one.kind), i ? `${one.words} /s` : one.words)),
+      el("ul", { "aria-label": "Colours: rates of events" },
+        data.levels.map((one) => el("li", {}, sign(one.kind), one.words)),
         kinds.map((kind) => el("li", {}, sign(`mark ${kind}`), CHANGES[kind]))),
       el("div", { class: "lines", role: "group", "aria-label": "Lines on the map" }, data.lines.map((one, i) => {
         const name = one.reader_group ?? "";
@@ -205,7 +205,7 @@ export function map(path, found = null) {
           { title: "From", cell: (one) => time(one.since) },
           { title: "To", cell: (one) => time(one.until) },
           { title: "Events", number: true, cell: (one) => number(Math.round(one.events)) },
-          { title: "Most per second", number: true, cell: (one) => short(Math.max(0, ...one.parts.map(rateOf))) },
+          { title: "Highest rate", number: true, cell: (one) => perSecond(Math.max(0, ...one.parts.map(rateOf))) },
         ], data.areas, { caption: "Segments" }),
         table([
           { title: "Line", cell: nameOf },

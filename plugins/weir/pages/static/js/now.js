@@ -3,6 +3,7 @@
 import { formOf } from "./acts.js";
 import { el } from "./dom.js";
 import { page } from "./page.js";
+import { said } from "./parts.js";
 import { address } from "./rest.js";
 import { ago, some } from "./words.js";
 
@@ -29,7 +30,7 @@ function trouble(one, now) {
     el("span", { class: "dot", role: "img", "aria-label": one.severity }),
     el("div", {},
       el("p", { class: "what" }, one.sentence, one.since && el("span", { class: "muted" }, ` ${when(one.since, now)}`)),
-      el("p", { class: "muted" }, `${one.advice.charAt(0).toUpperCase()}${one.advice.slice(1)}.`),
+      el("p", { class: "muted" }, said(`${one.advice.charAt(0).toUpperCase()}${one.advice.slice(1)}.`)),
       el("div", { class: "acts" },
         one.page && el("a", { class: "act", href: address(one.page, one.query), "data-key": `${one.kind} ${one.subject}` }, TITLES[one.page] ?? "Show"),
         one.action && el("a", { class: "act", href: formOf(one.action, one.given) }, `${one.action.charAt(0).toUpperCase()}${one.action.slice(1).replaceAll("_", " ")} …`))));

@@ -4,6 +4,11 @@ import { el, svg } from "./dom.js";
 import { address } from "./rest.js";
 import { ago, number, short, some, span, time } from "./words.js";
 
+// A text, of which what stands in backquotes is typed.
+export function said(text) {
+  return text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+}
+
 // How something is doing: a dot, and a line of words.
 export function health(of, now) {
   return el("span", { class: `health ${of.level}` },
@@ -25,16 +30,16 @@ export function rate(activity) {
     return svg("rect", { x: i * width, y: 20 - height, width: width - 1, height });
   });
   const window = seconds === 3600 ? "hour" : span(seconds);
-  const said = `${number(all)} events in the last ${window}, until ${time(activity.until)} UTC`;
+  const said = `${some(all, "event")} in the last ${window}, until ${time(activity.until)} UTC`;
   return el("span", { class: "rate", title: said },
     svg("svg", { class: "spark", viewBox: `0 0 ${activity.events.length * width} 20`, role: "img", "aria-label": said }, bars),
     el("span", {}, perSecond(all / seconds), el("small", {}, `in the last ${window}`)));
 }
 
-// A rate, in the unit in which it has digits.
-export function perSecond(value) {
-  if (value >= 1) return `${short(value)}/s`;
-  return value * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
+// A rate, in the unit in which the most that is beside it has digits.
+export function perSecond(value, most = value) {
+  if (most >= 1) return `${short(value)}/s`;
+  return most * 60 >= 1 ? `${short(value * 60)}/min` : `${short(value * 3600)}/h`;
 }
 
 // A time that says on hovering when exactly it was.
@@ -65,7 +70,8 @@ export function links(...pairs) {
 
 // What somebody should look at, as sentences.
 export function alerts(found) {
-  return found.length > 0 && el("ul", { class: "alerts" }, found.map((one) => el("li", {}, one.sentence)));
+  const worst = found.some((one) => one.severity === "red") ? "bad" : "warn";
+  return found.length > 0 && el("ul", { class: `alerts ${worst}` }, found.map((one) => el("li", {}, one.sentence)));
 }
 
 // Who did something: a link to the run of a task, or the name of a program.
@@ -86,7 +92,7 @@ export function pager({ here, total, what, before, after, next, go, even = true 
   const first = before.length * 50 + 1;
   const turn = (to) => { go(to); scrollTo(0, 0); };
   return el("div", { class: "pages" },
-    el("span", { class: "muted" }, !even || total === here ? some(here, what) : `${number(first)} to ${number(first + here - 1)}${total === null ? "" : ` of ${some(total, what)}`}`),
+    el("span", { class: "muted" }, !even || total === here || (!before.length && !next) ? some(here, what) : `${number(first)} to ${number(first + here - 1)}${total === null ? "" : ` of ${some(total, what)}`}`),
     el("button", { type: "button", disabled: !before.length, click: () => turn(before.pop()) }, "Before"),
     el("button", { type: "button", disabled: !next, click: () => { before.push(after); turn(next); } }, "Next"));
 }

@@ -62,7 +62,7 @@ function content(found, { due }, next, now, more) {
         next && ", as far as is known"))),
     facts([
       ["Would go", some(sum(going, "events"), "event"), size(sum(going, "bytes"))],
-      ["From", some(going.length, "stream"), staying.length > 0 && `${number(staying.length)} would stay as they are`],
+      ["From", some(going.length, "stream"), staying.length > 0 && `${number(staying.length)} would stay as ${staying.length === 1 ? "it is" : "they are"}`],
       ["Looked at", `${number(found.length)} of ${number(due)}`, next && found.length < most ? "goes on" : "streams with something to decide"],
     ]),
     next && found.length >= most && el("p", {}, el("button", { type: "button", click: more }, `Look at all ${number(due)}`),

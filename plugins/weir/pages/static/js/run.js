@@ -41,15 +41,18 @@ function all(runs, logs, now) {
   ], runs, { caption: "Tasks of the run" });
 }
 
+// Of a run that did not say how it ended.
+const SILENT = "It gives no sign of life any more: it was killed, or it hangs.";
+
 function one(of, steps, more, logs, now) {
   const failed = of.state === "failed" || of.state === "killed";
   return [
     el("p", { class: "muted" }, of.run_id, of.map_index >= 0 && `, map index ${of.map_index}`),
     bar(["Do it again", of.job, again(of.arguments)]),
     steps.length > 0 && links(["Lineage", "lineage", { run: [dag, run.run_id, run.task_id, ...(of.map_index >= 0 ? [of.map_index] : [])].join("/") }]),
-    failed && of.error && el("div", { class: "error" }, el("p", {}, of.error, " ", log(logs, of))),
+    failed && el("div", { class: "error" }, el("p", {}, of.error ?? SILENT, " ", log(logs, of))),
     of.state === "running" && of.progress && el("p", { class: "lead" }, of.progress),
-    !(failed && of.error) && el("p", {}, log(logs, of)),
+    !failed && el("p", {}, log(logs, of)),
     facts([
       ["State", state(of), of.try_number > 1 && `try ${of.try_number}`],
       ["Action", of.job],
@@ -114,6 +117,14 @@ function shown(value) {
   if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.length ? value.join(", ") : "none";
   if (/^https?:\/\//.test(value)) return el("a", { href: value }, value);
   if (typeof value !== "object") return String(value);
-  const lines = Array.isArray(value) ? value.map((one) => JSON.stringify(one)) : Object.entries(value).map(([name, one]) => `${name}: ${JSON.stringify(one)}`);
-  return el("pre", {}, lines.join("\n"));
+  const lines = Array.isArray(value) ? value.map(line) : pairs(value);
+  return lines.length ? el("pre", {}, lines.join("\n")) : "none";
+}
+
+function line(value) {
+  return value && typeof value === "object" && !Array.isArray(value) ? pairs(value).join("; ") : JSON.stringify(value);
+}
+
+function pairs(value) {
+  return Object.entries(value).map(([name, one]) => `${name}: ${typeof one === "string" ? one : JSON.stringify(one)}`);
 }

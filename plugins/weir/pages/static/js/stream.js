@@ -148,6 +148,8 @@ function documented(title, found, now) {
 function compaction(files, now) {
   if (!files.files) return el("p", { class: "empty" }, "There are no files yet.");
   const small = files.more ? "So many are not looked at here."
+    : files.files === 1 ? (files.small_files ? "It is small." : "It is not small.")
+    : files.small_files === 1 ? `One of them is small, ${size(files.small_bytes)}.`
     : files.small_files
     ? `${some(files.small_files, "small file")} of ${size(files.small_bytes)} may be put together${files.apart ? `, but ${files.apart}` : ""}.`
     : "None of them is small.";

@@ -67,7 +67,7 @@ function content(data, now) {
     el("p", { class: "lead muted" }, about),
     ...(hours ? [legend()] : []),
     table(columns.map((one, i) => ({
-      title: one.title, number: ["number", "size"].includes(one.kind), wide: ["reason", "message", "what", "advice", "freed_by", "problem"].includes(one.name), cell: (row) => cell(one, row[i], now),
+      title: one.title, number: ["number", "size"].includes(one.kind), wide: ["reason", "message", "what", "advice", "freed_by", "problem", "metadata_location"].includes(one.name), cell: (row) => cell(one, row[i], now),
     })), rows, { caption: title, none: rows.length || !next ? none : `None up to ${next}; it goes on …` }),
     (next || before.length > 0) && pager({ here: rows.length, total: null, what: "row", even: false, before, after: wanted.after, next, go: (after) => change({ after }) }),
   ].filter(Boolean);

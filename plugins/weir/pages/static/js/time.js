@@ -10,12 +10,12 @@ import { number, short, size, span, time } from "./words.js";
 const COLOURS = ["--accent", "--line0", "--line2", "--line1", "--roll", "--line3", "--scale", "--policy"];
 // What a chart shows: of streams or groups, which of their numbers, in words, and how it is written, on the axis too.
 const SHOWN = {
-  appended: { of: "streams", what: "events", title: "Events appended per second", said: (one) => perSecond(one), axis: (one) => `${short(one)}/s` },
+  appended: { of: "streams", what: "events", title: "Events appended per second", said: (one) => perSecond(one), axis: perSecond },
   bytes: { of: "streams", what: "bytes", title: "Bytes appended per second", said: (one) => `${size(one)}/s`, axis: (one) => `${size(one)}/s` },
   kept: { of: "streams", what: "kept", title: "Bytes kept", said: size, axis: size },
   unread: { of: "groups", what: "unread", title: "Unread events", said: number, axis: short },
   lag: { of: "groups", what: "unread_bytes", title: "Unread bytes", said: size, axis: size },
-  read: { of: "groups", what: "read", title: "Events read per second", said: (one) => perSecond(one), axis: (one) => `${short(one)}/s` },
+  read: { of: "groups", what: "read", title: "Events read per second", said: (one) => perSecond(one), axis: perSecond },
 };
 const RANGES = [[6, "6 hours"], [24, "a day"], [168, "7 days"], [720, "30 days"], [8760, "a year"], [26280, "3 years"]];
 

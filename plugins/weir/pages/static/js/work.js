@@ -44,8 +44,8 @@ function draw({ unread, batches, completeness, folders }, now) {
     unread.length > 0 && section("Unread over time", unread.map(unreadOf)),
     batches.length > 1 && el("section", {}, el("h2", {}, "Batches over time"),
       el("p", {}, `Of the newest ${number(batches.length)}, ${some(again, "batch", "batches")} took more than one attempt, ${number(failed)} did not commit, and ${some(lost, "event")} were rejected.`),
-      el("h3", {}, "Seconds that a batch took"),
-      chart([at, batches.map((one) => one.seconds)], [{ label: "seconds" }], { title: "Seconds that each batch took, over time", height: 120 }),
+      el("h3", {}, "How long a batch took"),
+      chart([at, batches.map((one) => one.seconds)], [{ label: "took" }], { title: "Seconds that each batch took, over time", height: 120, said: span, axis: span }),
       el("h3", {}, "Events of a batch"),
       chart([at, batches.map((one) => one.events)], [{ label: "events" }], { title: "Events of each batch, over time", height: 120 })),
     completeness.length > 0 && section("Complete up to", table([
