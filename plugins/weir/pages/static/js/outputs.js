@@ -60,7 +60,7 @@ function batches({ first_batch: first, last_batch: last }) {
 }
 
 function told(run) {
-  return [run.group, run.output, ...run.functions].filter(Boolean).join(", ");
+  return [`of ${run.group}`, run.output && `parquet:${run.output}`, ...run.functions].filter(Boolean).join(", ");
 }
 
 function listed(count, rows, columns, caption) {
@@ -78,7 +78,7 @@ function cell(row, column, i) {
   const was = row.old && value(row.old[i], column.old);
   const is = row.new && value(row.new[i], column.new);
   if (!was || !is) return was ?? is;
-  if (row.changed.includes(i)) return [el("del", {}, el("span", { class: "unseen" }, "was "), was), " ", el("ins", {}, el("span", { class: "unseen" }, "is "), is)];
+  if (row.changed.includes(i)) return el("span", {}, el("del", {}, was), " → ", el("ins", {}, is));
   return column.new === null ? was : is;
 }
 
