@@ -1,6 +1,7 @@
 """The outputs of two runs over the same events, row by row: by event, by key or by content; or why
 they can't be compared."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.world.streams import run
 from weir.database.connection import Database
 from weir.pages import kept_outputs, outputs
 from weir.settings import Settings
+from weir.terminal.__main__ import parser
+from weir.terminal.look import Terminal
 
 GROUP = "groups/totals/outputs"
 Function = Callable[[pa.Table], pa.Table]
@@ -306,3 +309,29 @@ def test_what_is_too_much_is_refused(
         monkeypatch.setattr(outputs, "PAGE", kept_outputs.Limits(*limits))
         refused = client.get(f"/api/{GROUP}").json()
         assert refused["error"]["code"] == "answer_too_large", limits
+
+
+def test_a_terminal_says_the_same(
+    store: weir.StreamStore, viewing: Settings, capsys: pytest.CaptureFixture[str],
+    database: Database,
+) -> None:  # fmt: skip
+    process(store, plain)
+    again(store, changed)
+
+    def typed(*words: str, as_json: bool = False) -> str:
+        given = parser("outputs").parse_args(["outputs", "totals", *words])
+        assert given.run(Terminal(viewing, database, as_json), given) == 0
+        out, err = capsys.readouterr()
+        return str(out + err)
+
+    lines = typed("--key", "n", "--limit", "1").splitlines()
+    assert [line.split() for line in lines[-5:]] == [
+        ["n", "amount"], ["was", "3", "1.5"], ["is", "(amount)", "3", "2.5"],
+        ["only", "old", "7", "3.5"], ["only", "new", "129", "-"],
+    ]  # fmt: skip
+    whole = json.loads(typed(as_json=True))
+    assert (whole["same"], whole["only_old"], whole["only_new"]) == (26, 4, 4)
+    again(store, changed)
+    assert typed().splitlines()[-1] == "No row differs."
+    run(database, "DELETE FROM reader_batch WHERE batch_id < 3")
+    assert "no other run that is still recorded" in typed()
