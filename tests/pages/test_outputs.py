@@ -202,6 +202,9 @@ def test_it_says_in_a_sentence_why_outputs_can_not_be_compared(
     again(store, plain)
     assert counts(told(client, GROUP)) == (30, 0, 0, 0), "with the run that kept some"
     [*files] = (tmp_path / "out").rglob("*.parquet")
+    files[0].write_bytes(b"PAR1 no more")
+    torn = client.get(f"/api/{GROUP}")
+    assert (torn.status_code, torn.json()["error"]["code"]) == (503, "output_not_readable")
     for file in files:
         file.unlink()
     gone = client.get(f"/api/{GROUP}")

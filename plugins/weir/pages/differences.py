@@ -139,13 +139,15 @@ def compare(
     InvalidInput then, and if there is nothing to compare.
     """
     found = {one.name: one.kind for one in columns if one.kind is not None}
-    if not found or not set(key) <= found.keys():
-        lacking = next((one for one in key if one not in found), None)
+    if not found:
         raise InvalidInput(
             "column_unknown",
-            "the old and the new output have no column that can be compared; choose other outputs."
-            if lacking is None
-            else f"the old and the new output do not both have a column {lacking!r} that can be "
+            "the old and the new output have no column that can be compared; choose other outputs.",
+        )
+    if lacking := [one for one in key if one not in found]:
+        raise InvalidInput(
+            "column_unknown",
+            f"the old and the new output do not both have a column {lacking[0]!r} that can be "
             f"compared; they have {', '.join(list(found)[:20])}.",
         )
     try:

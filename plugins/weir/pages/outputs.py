@@ -152,9 +152,9 @@ def _read_once(group: str, batch: int | None) -> str:
     of = "its newest batches" if batch is None else f"batch {batch:,}"
     return (
         f"no other run that is still recorded has read the events of {of}, so there is nothing to "
-        f"compare; {do('fork_reader_group', reader_group=group)}, or "
-        f"{do('reset_reader_group', reader_group=group)}, and process them with the changed "
-        "function: both outputs are kept."
+        f"compare; {do('reset_reader_group', reader_group=group, to='start', allow_repeat=True)}, "
+        f"or {do('fork_reader_group', reader_group=group, new_reader_group=f'{group}-new')}, and "
+        "process them with the changed function: both outputs are kept."
     )
 
 
@@ -286,7 +286,9 @@ def _column(one: Both) -> Column:
 def _texts(
     names: Sequence[str], row: dict[str, object] | None, other: dict[str, object] | None
 ) -> list[str | None] | None:
-    return row and [_cut(text_of(row.get(n)), text_of((other or {}).get(n))) for n in names]
+    if row is None:
+        return None
+    return [_cut(text_of(row.get(n)), text_of((other or {}).get(n))) for n in names]
 
 
 def _cut(text: str | None, other: str | None) -> str | None:
