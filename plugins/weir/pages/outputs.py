@@ -2,20 +2,21 @@
 by row. The rows are data, as events are."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import pyarrow as pa
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
+from sqlalchemy import Connection
 
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.front_ends import do
 from weir.kernel.schema import from_arrow
 from weir.model.schema import show
-from weir.pages.answering import Asked, Tagged
+from weir.pages.answering import Asked, Tagged, within
 from weir.pages.differences import PLACE, Compared, File, NoPlaces, columns_of, compare
 from weir.pages.differences import Column as Both
 from weir.pages.events import LONGEST, MOST_COLUMNS, one_of_few, text_of
@@ -32,6 +33,7 @@ from weir.pages.kept_outputs import (
     widened,
 )
 
+Found = TypeVar("Found")
 router = APIRouter(route_class=Tagged, tags=["reader groups"])
 
 PAGE = Limits(400, 2_000_000, 512 << 20, 20.0)
@@ -120,7 +122,7 @@ def compared(database: Database, wanted: Wanted, key: str, most: int, limits: Li
     Raises NotFound for a group that there is not, or files that are gone; InvalidInput for a batch,
     an output or a key that there is not, and for too much; Unavailable if a file can't be read.
     """
-    asked = database.snapshot(lambda c: find_pair(c, wanted))
+    asked = database.snapshot(lambda c: _in_time(c, limits, lambda: find_pair(c, wanted)))
     if not isinstance(asked, Pair):
         return Outputs(batch=asked, lacks=_read_once(wanted.group, asked))
     pair = asked
@@ -140,12 +142,22 @@ def compared(database: Database, wanted: Wanted, key: str, most: int, limits: Li
             except NoPlaces:
                 by_event = False
         if not by_event:
-            pair = database.snapshot(lambda c: widened(c, asked))
+            pair = database.snapshot(lambda c: _in_time(c, limits, lambda: widened(c, asked)))
             old, new = opened(pair, limits)
             found = compare(old, new, columns_of(old, new), key=names, most=most, until=until)
     said = [_way(names, by_event=by_event), *_unread(pair, by_event=by_event), *_columns(found)]
     answer = _answer(pair, said=said)
     return answer.model_copy(update=_shown(found, names))
+
+
+def _in_time(connection: Connection, limits: Limits, find: Callable[[], Found]) -> Found:
+    refusal = InvalidInput(
+        "answer_too_large",
+        "it takes too long to find the batches that have read these events; choose a batch of "
+        "fewer events.",
+    )
+    with within(connection, limits.seconds, refusal):
+        return find()
 
 
 def _read_once(group: str, batch: int | None) -> str:

@@ -36,6 +36,7 @@ function look() {
 function draw(data, now) {
   const { old, new: now_, lacks, said, columns, rows, others } = data;
   const changed = rows.filter((row) => row.old && row.new);
+  if (data.batch) batch.placeholder = `Batch: ${data.batch}`;
   return [
     lacks && el("p", { class: "empty" }, lacks.charAt(0).toUpperCase() + lacks.slice(1)),
     lacks && bar(["Fork or replay", "fork_reader_group", { reader_group: group }], ["Reset", "reset_reader_group", { reader_group: group }], ["Process", "process", { reader_group: group }]),
@@ -46,7 +47,7 @@ function draw(data, now) {
       !lacks && ["Only old", number(data.only_old), "rows that only the old output has"],
       !lacks && ["Only new", number(data.only_new), "rows that only the new output has"],
     ]),
-    said.map((one) => el("p", { class: "muted" }, one)),
+    el("p", { class: "muted" }, said.join(" ")),
     !lacks && !rows.length && el("p", { class: "empty" }, "No row differs."),
     changed.length > 0 && section("Changed", listed(data.changed, changed, columns, "Changed rows")),
     data.only_old > 0 && section("Only in the old output", listed(data.only_old, rows.filter((row) => !row.new), columns, "Rows only in the old output")),
@@ -66,9 +67,9 @@ function told(run) {
 function listed(count, rows, columns, caption) {
   return [
     count > rows.length && el("p", { class: "muted" }, `The first ${number(rows.length)} of ${some(count, "row")}.`),
-    table(columns.map((column, i) => ({
+    table([{ title: "Row", cell: (row) => `#${rows.indexOf(row) + 1}` }, ...columns.map((column, i) => ({
       title: `${column.name}, ${column.new ?? column.old}`, number: numeric.test(column.new ?? column.old), cell: (row) => cell(row, column, i),
-    })), rows, { caption }),
+    }))], rows, { caption }),
   ];
 }
 
