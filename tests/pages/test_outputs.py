@@ -169,8 +169,29 @@ def test_outputs_in_folders_of_values_are_compared_with_a_fork(
     process(store, by_size, "parquet:fresh partition_by=large", group="newer")
     body = told(client, "groups/newer/outputs")
     assert counts(body) == (30, 0, 0, 0)
-    assert (body["old"]["output"], body["new"]["output"]) == ("totals", "fresh")
+    assert (body["old"]["output"], body["new"]["output"]) == ("parquet:totals", "parquet:fresh")
     assert [(one["name"], one["new"]) for one in body["columns"]][-1] == ("large", "boolean")
+
+
+def test_what_was_appended_to_a_stream_is_compared_and_what_was_truncated_is_not(
+    client: TestClient, store: weir.StreamStore, database: Database
+) -> None:
+    store.create_stream("shop/out", "n", segments=3)
+    process(store, plain, "stream:shop/out", events=10)
+    again(store, changed, output="stream:shop/out")
+    store.append("shop/out", [{"n": 5, "amount": 99.0}])
+    body = told(client, GROUP, key="n")
+    assert counts(body) == (26, 3, 1, 1)
+    assert body["new"]["output"] == "stream:shop/out"
+    assert {"n", "amount"} == {one["name"] for one in body["columns"]}
+    run(database, "UPDATE stream SET owner = 'weir_jobs' WHERE stream_name = 'shop/out'")
+    hidden = told(client, GROUP)
+    assert "wrote no row that you may see" in hidden["lacks"]
+    assert "shop/out" not in str(hidden)
+    run(database, "UPDATE stream SET owner = NULL WHERE stream_name = 'shop/out'")
+    store.truncate_stream("shop/out", "tail", dry_run=False)
+    gone = client.get(f"/api/{GROUP}")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "output_not_found")
 
 
 def test_events_that_only_one_run_has_read_are_counted(
@@ -193,12 +214,8 @@ def test_it_says_in_a_sentence_why_outputs_can_not_be_compared(
     assert "no other run that is still recorded has read the events of its newest" in lacks()
     process(store, plain)
     assert "the events of batch 1" in lacks(batch=1)
-    store.create_stream("shop/out", "n")
-    again(store, plain, output="stream:shop/out")
-    assert (
-        "batch 2 of reader group totals kept no Parquet output and wrote to stream shop/out"
-        in lacks()
-    )
+    again(store, lambda events: pa.table({}))
+    assert "batch 2 of reader group totals wrote no row" in lacks()
     again(store, plain)
     assert counts(told(client, GROUP)) == (30, 0, 0, 0), "with the run that kept some"
     [*files] = (tmp_path / "out").rglob("*.parquet")
@@ -304,10 +321,10 @@ def test_what_is_too_much_is_refused(
     process(store, plain)
     again(store, plain)
     for limits in (
-        (1, 99, 1 << 20, 9.0),
+        (0, 99, 1 << 20, 9.0),
         (9, 9, 1 << 20, 9.0),
         (9, 99, 9, 9.0),
-        (9, 99, 1 << 20, -1.0),
+        (9, 99, 1 << 20, 1e-9),
     ):
         monkeypatch.setattr(outputs, "PAGE", kept_outputs.Limits(*limits))
         refused = client.get(f"/api/{GROUP}").json()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,32 @@ from weir.model.schema import SEQ
 PLACE = ("_segment", "_offset")
 Rows = NDArray[np.int64]
 Spans = Mapping[int, Sequence[tuple[int, int]]]  # by segment: offsets from, to exclusive
-_AT_ONCE = 8192  # rows
+AT_ONCE = 8192  # rows
 _LEAVES = (
     pa.types.is_boolean, pa.types.is_date32, pa.types.is_string, pa.types.is_binary,
     pa.types.is_float32, pa.types.is_float64,
     lambda kind: pa.types.is_timestamp(kind) and kind.unit == "us",
     lambda kind: pa.types.is_signed_integer(kind),
 )  # fmt: skip
+
+
+class Source(Protocol):
+    """Rows in parts. `types`: of the columns, by name; `sizes`: how many rows each part has."""
+
+    @property
+    def types(self) -> dict[str, pa.DataType]: ...
+
+    @property
+    def sizes(self) -> Sequence[int]: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    def pieces(
+        self, names: Sequence[str], part: int | None = None
+    ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+        """Yield the rows of a part, or of all, in pieces: how many, and the columns of these names
+        that there are."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +67,28 @@ class File:
         own = {field.name: field.type for field in self.file.schema_arrow}
         return own | {name: value.type for name, value in self.folders.items()}
 
+    @property
+    def sizes(self) -> list[int]:
+        """The rows of its row groups, which are its parts."""
+        metadata = self.file.metadata
+        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    @property
+    def bytes(self) -> int:
+        """How many it takes without compression."""
+        metadata = self.file.metadata
+        return sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+
     def pieces(
-        self, names: Sequence[str], groups: Sequence[int] | None = None
+        self, names: Sequence[str], part: int | None = None
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        """Yield the rows, of some row groups or of all, in pieces: how many, and the columns of
-        these names that there are."""
+        """Yield the rows of a row group, or of all, as a `Source` does."""
         there = self.types
         own = [one for one in names if one in there and one not in self.folders]
         known = {name: value for name, value in self.folders.items() if name in names}
         some = own or self.file.schema_arrow.names[:1]  # a piece without columns has no rows
-        for batch in self.file.iter_batches(_AT_ONCE, row_groups=groups, columns=some):
+        groups = None if part is None else [part]
+        for batch in self.file.iter_batches(AT_ONCE, row_groups=groups, columns=some):
             rows = batch.num_rows
             columns = {name: batch.column(name) for name in own}
             yield rows, columns | {name: pa.repeat(one, rows) for name, one in known.items()}
@@ -112,7 +143,7 @@ class _Read(NamedTuple):
         return _Read(self.hashes[those], self.keys[those], self.numbers[those])
 
 
-def columns_of(old: Sequence[File], new: Sequence[File]) -> list[Column]:
+def columns_of(old: Sequence[Source], new: Sequence[Source]) -> list[Column]:
     """Return the columns of two sets of files: in the order of the new ones, then the others."""
     before, now = _types(old), _types(new)
     return [
@@ -127,7 +158,7 @@ def columns_of(old: Sequence[File], new: Sequence[File]) -> list[Column]:
 
 
 def compare(
-    old: Sequence[File], new: Sequence[File], columns: Sequence[Column], *,
+    old: Sequence[Source], new: Sequence[Source], columns: Sequence[Column], *,
     key: Sequence[str] = (), within: Spans | None = None, most: int = 25,
     until: float = float("inf"),
 ) -> Compared:  # fmt: skip
@@ -178,7 +209,7 @@ def compare(
     return Compared(list(columns), same, len(pairs), len(gone.numbers), len(come.numbers), rows)
 
 
-def _types(files: Sequence[File]) -> dict[str, pa.DataType]:
+def _types(files: Sequence[Source]) -> dict[str, pa.DataType]:
     """Return the columns of files with the type that all values have; null if there is none."""
     found: dict[str, pa.DataType] = {}
     for file in files:
@@ -225,7 +256,7 @@ def _widened(one: pa.DataType | None, other: pa.DataType) -> pa.DataType | None:
 
 
 def _read(
-    files: Sequence[File], kinds: Mapping[str, pa.DataType], key: Sequence[str],
+    files: Sequence[Source], kinds: Mapping[str, pa.DataType], key: Sequence[str],
     within: Spans | None, until: float,
 ) -> _Read:  # fmt: skip
     """Return the rows of files, by the hashes of columns in these types and of the key."""
@@ -307,18 +338,18 @@ class _Seen(NamedTuple):
 
 
 def _shown(
-    files: Sequence[File], numbers: Sequence[np.int64], names: Sequence[str],
+    files: Sequence[Source], numbers: Sequence[np.int64], names: Sequence[str],
     kinds: Mapping[str, pa.DataType],
 ) -> list[_Seen]:  # fmt: skip
     """Return rows by their numbers over all files: only the row groups that have one are read."""
     wanted, found, first = np.sort(np.array(numbers, np.int64)), dict[int, _Seen](), 0
     for file in files:
-        for group in range(file.file.num_row_groups):
-            past = first + file.file.metadata.row_group(group).num_rows
+        for part, size in enumerate(file.sizes):
+            past = first + size
             if np.searchsorted(wanted, first) == np.searchsorted(wanted, past):
                 first = past
                 continue
-            for rows, given in file.pieces(names, [group]):
+            for rows, given in file.pieces(names, part):
                 begin, end = np.searchsorted(wanted, [first, first + rows])
                 those = pa.array(wanted[begin:end] - first)
                 some = {name: one.take(those) for name, one in given.items()}

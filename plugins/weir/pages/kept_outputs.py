@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -11,13 +12,17 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection
 
+from weir.arrow.read import read_rows
+from weir.controller.read_plan import FileSlice, plan_of_bounds
+from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, Unavailable
-from weir.kernel.schema import to_arrow
+from weir.kernel.schema import to_arrow, to_read
 from weir.model.declared_columns import declared_columns
-from weir.pages.differences import File, Spans
+from weir.pages.differences import AT_ONCE, File, Source, Spans
 from weir.queries.pages import group_work
 from weir.queries.pages import outputs as sql
 from weir.queries.pages.outputs import Reader
+from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 
 NEWEST = 50  # batches that are looked through for one whose events were read again
@@ -40,7 +45,8 @@ class Wanted(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much is compared: of both outputs together, and how long it may take."""
+    """How much is compared: the files of each output, rows and bytes of both, and how long that may
+    take."""
 
     files: int
     rows: int
@@ -149,21 +155,27 @@ def unread(some: Batches, others: Batches) -> int:
     return left
 
 
-def opened(pair: Pair, limits: Limits) -> tuple[list[File], list[File]]:
-    """Return the files of the old and of the new output. Raises NotFound if those of a batch are
-    gone, InvalidInput if they are too many or too large."""
-    old, new = list(_files(pair.old, pair.old_output)), list(_files(pair.new, pair.new_output))
-    paths = [*old, *new]
-    if len(paths) > limits.files:
-        raise _too_large(f"{len(paths):,} files", f"{limits.files:,}")
-    sides = [_open(*one) for one in old], [_open(*one) for one in new]
-    metadata = [one.file.metadata for side in sides for one in side]
-    if (rows := sum(one.num_rows for one in metadata)) > limits.rows:
+def opened(
+    database: Database, settings: Settings, pair: Pair, limits: Limits
+) -> tuple[Sequence[Source], Sequence[Source]]:
+    """Return the rows of the old and of the new output. Raises NotFound if those of a batch are
+    gone, InvalidInput if they are in too many files or too large."""
+
+    def side(batches: Batches, output: str) -> Sequence[Source]:
+        kind, _, name = output.partition(":")
+        if kind == "stream":
+            return database.snapshot(lambda c: _events(c, settings, batches, name))
+        paths = list(_files(batches, name))
+        if len(paths) > limits.files:
+            raise _too_large(f"{len(paths):,} files", f"{limits.files:,}")
+        return [_open(*one) for one in paths]
+
+    old, new = side(pair.old, pair.old_output), side(pair.new, pair.new_output)
+    if (rows := sum(sum(one.sizes) for one in (*old, *new))) > limits.rows:
         raise _too_large(f"{rows:,} rows", f"{limits.rows:,}")
-    size = sum(m.row_group(i).total_byte_size for m in metadata for i in range(m.num_row_groups))
-    if size > limits.bytes:
+    if (size := sum(one.bytes for one in (*old, *new))) > limits.bytes:
         raise _too_large(f"{size:,} bytes", f"{limits.bytes:,}")
-    return sides
+    return old, new
 
 
 @contextmanager
@@ -208,7 +220,7 @@ def _later_choice(batches: Batches, asked: Reader) -> tuple[bool, bool, bool, fl
     same group, before the batch, as late as can be."""
     last = batches[-1]
     return (
-        not any(one.folders for one in batches),
+        not outputs_of(batches),
         last.reader_group != asked.reader_group,
         last.committed_at > asked.committed_at,
         -last.committed_at.timestamp(),
@@ -222,18 +234,20 @@ def _is_wanted(batches: Batches, wanted: Wanted) -> bool:
 
 
 def outputs_of(batches: Batches) -> list[str]:
-    """Return the Parquet outputs that batches have written."""
-    return sorted({folder["output"] for one in batches for folder in one.folders})
+    """Return the outputs of batches that are kept: of a table only the newest rows are."""
+    names = {name for one in batches for name in one.outputs}
+    return sorted(name for name in names if not name.startswith("table:"))
 
 
 def _output(batches: Batches, wanted: str, like: str = "") -> str:
     """Return the output that is wanted of batches; if none is, the one that is called alike, or the
     first; empty if they have none."""
     there = outputs_of(batches)
+    wanted = wanted if ":" in wanted or not wanted else f"parquet:{wanted}"
     if wanted and wanted not in there:
         raise InvalidInput(
             "argument_invalid",
-            f"{wanted!r} is no Parquet output of these batches of reader group "
+            f"{wanted!r} is no output to Parquet or to a stream of these batches of reader group "
             f"{batches[0].reader_group}; they have {', '.join(there) or 'none'}.",
         )
     return wanted or (like if like in there else next(iter(there), ""))
@@ -261,6 +275,54 @@ def _files(batches: Batches, output: str) -> Iterator[tuple[fs.FileSystem, str, 
                     "choose another batch.",
                 )
             yield from ((system, where, one, folder["partitions"]) for one in below)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events that batches have appended to a stream, of one file."""
+
+    settings: Settings
+    slice: FileSlice
+    schema: pa.Schema
+    bytes: int
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns, by name."""
+        return {column.name: column.type for column in self.schema}
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many events there are, all in one part."""
+        return [self.slice.rows]
+
+    def pieces(
+        self, names: Sequence[str], part: int | None = None
+    ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+        """Yield the events as a `Source` does."""
+        own = [name for name in names if name in self.schema.names]
+        rows = read_rows(self.settings, self.slice, self.schema, own)
+        for batch in rows.combine_chunks().to_batches(AT_ONCE):
+            yield batch.num_rows, {name: batch.column(name) for name in own}
+
+
+def _events(
+    connection: Connection, settings: Settings, batches: Batches, stream: str
+) -> list[Events]:
+    ids = [one.batch_id for one in batches]
+    found = sql.appended(connection, group=batches[0].reader_group, batches=ids, stream=stream)
+    bounds = [bound for one in found for bound in one.bounds]
+    slices, fields = plan_of_bounds(connection, found[0].stream_id, bounds)
+    events = sum(one.events or 0 for one in found)
+    if any(one.events is None for one in found) or events > sum(s.rows + s.holes for s in slices):
+        raise NotFound(
+            "output_not_found",
+            f"events that batches {ids[0]:,} to {ids[-1]:,} of reader group "
+            f"{batches[0].reader_group} have appended to {stream} were truncated, so they can't be "
+            "compared; choose a later batch.",
+        )
+    size = sum(one.bytes or 0 for one in found) // max(len(slices), 1)
+    return [Events(settings, one, to_read(fields), size) for one in slices]
 
 
 def _hidden(path: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, TypeVar
 
 import pyarrow as pa
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
@@ -17,7 +17,7 @@ from weir.front_ends import do
 from weir.kernel.schema import from_arrow
 from weir.model.schema import show
 from weir.pages.answering import Asked, Tagged, within
-from weir.pages.differences import PLACE, Compared, File, NoPlaces, columns_of, compare
+from weir.pages.differences import PLACE, Compared, NoPlaces, Source, columns_of, compare
 from weir.pages.differences import Column as Both
 from weir.pages.events import LONGEST, MOST_COLUMNS, one_of_few, text_of
 from weir.pages.kept_outputs import (
@@ -32,17 +32,18 @@ from weir.pages.kept_outputs import (
     unread,
     widened,
 )
+from weir.settings import Settings
 
 Found = TypeVar("Found")
 router = APIRouter(route_class=Tagged, tags=["reader groups"])
 
-PAGE = Limits(400, 2_000_000, 512 << 20, 20.0)
+PAGE = Limits(200, 2_000_000, 512 << 20, 20.0)
 _BEFORE = 20  # characters of a long value before the first that differs
 
 
 class Run(BaseModel):
-    """Batches of a group, between two of its resets, that have read the events. `output`: what of
-    them is compared, of the `outputs` to Parquet that they have."""
+    """Batches of a group, between two of its resets, that have read the events. `output`: which of
+    their `outputs` to Parquet and to streams is compared."""
 
     group: str
     first_batch: int
@@ -99,6 +100,7 @@ Number = Annotated[int | None, Query(ge=1, lt=2**62)]
 @router.get("/groups/{name}/outputs")
 def show_outputs(
     asked: Asked,
+    request: Request,
     name: str,
     batch: Number = None,
     output: str = "",
@@ -107,15 +109,19 @@ def show_outputs(
     other_output: str = "",
     key: Annotated[str, Query(max_length=2000, description="columns, with commas")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 25,
+    conn_id: str = "",
 ) -> Outputs:
     """Return what two runs have made of the events of a batch, row by row: the newest that was read
     twice, and the run before, if nothing else is given. It reads both outputs."""
     wanted = Wanted(name, batch, output, other, other_batch, other_output)
+    settings_of: Callable[[str], Settings] = request.app.state.settings_of
     with one_of_few():
-        return compared(asked, wanted, key, limit, PAGE)
+        return compared(asked, settings_of(conn_id), wanted, key, limit, PAGE)
 
 
-def compared(database: Database, wanted: Wanted, key: str, most: int, limits: Limits) -> Outputs:
+def compared(
+    database: Database, settings: Settings, wanted: Wanted, key: str, most: int, limits: Limits
+) -> Outputs:
     """Return what two runs have made of the events of a batch. `key`: columns, with commas. `most`:
     rows of each kind to return.
 
@@ -131,7 +137,7 @@ def compared(database: Database, wanted: Wanted, key: str, most: int, limits: Li
     names = [one.strip() for one in key.split(",") if one.strip()]
     until = time.monotonic() + limits.seconds
     with reading():
-        old, new = opened(pair, limits)
+        old, new = opened(database, settings, pair, limits)
         by_event = pair.of_one_stream and _have_places([*old, *new])
         if by_event:
             try:
@@ -143,7 +149,7 @@ def compared(database: Database, wanted: Wanted, key: str, most: int, limits: Li
                 by_event = False
         if not by_event:
             pair = database.snapshot(lambda c: _in_time(c, limits, lambda: widened(c, asked)))
-            old, new = opened(pair, limits)
+            old, new = opened(database, settings, pair, limits)
             found = compare(old, new, columns_of(old, new), key=names, most=most, until=until)
     said = [_way(names, by_event=by_event), *_unread(pair, by_event=by_event), *_columns(found)]
     answer = _answer(pair, said=said)
@@ -172,11 +178,11 @@ def _read_once(group: str, batch: int | None) -> str:
 
 def _kept_none(pair: Pair) -> str:
     batches = pair.new if pair.old_output else pair.old
-    others = sorted({name for one in batches for name in one.others})
-    wrote = f"wrote to {', '.join(others)}" if others else "wrote no row"
+    others = sorted({name for one in batches for name in one.outputs})
+    wrote = f"wrote to {', '.join(others)}" if others else "wrote no row that you may see"
     return (
-        f"{_of(batches)} kept no Parquet output and {wrote}; to compare, process the events with "
-        "both functions to a Parquet output, each in a fork of the group."
+        f"{_of(batches)} {wrote}, and of a table only the newest rows are there; to compare, "
+        "process the events with both functions to a Parquet output, each in a fork of the group."
     )
 
 
@@ -186,7 +192,7 @@ def _of(batches: Batches) -> str:
     return f"{which} of reader group {batches[0].reader_group}"
 
 
-def _have_places(files: Sequence[File]) -> bool:
+def _have_places(files: Sequence[Source]) -> bool:
     return all(file.types.get(name) == pa.int64() for file in files for name in PLACE)
 
 

@@ -110,7 +110,7 @@ def parser(only: str = "") -> Parser:
     one = add("outputs", look.outputs)
     one.add_argument("reader_group")
     one.add_argument("--batch", help="of whose events (the newest that another run has read, too)")
-    one.add_argument("--output", default="", help="the Parquet output (the first)")
+    one.add_argument("--output", default="", help="parquet:NAME or stream:NAME (the first)")
     one.add_argument("--other", default="", help="the group of the other run (the same)")
     one.add_argument("--other-batch", help="a batch of the other run (the run before)")
     one.add_argument("--other-output", default="", help="its output (the one of the same name)")

@@ -259,7 +259,7 @@ def outputs(terminal: Terminal, given: argparse.Namespace) -> int:
     )
     wanted = Wanted(given.reader_group, batch, given.output, given.other, other, given.other_output)
     most, limits = _number(given.limit, "--limit", least=1), Limits(10_000, 10**8, 1 << 40, 3600.0)
-    found = compared(terminal.database, wanted, given.key, most, limits)
+    found = compared(terminal.database, terminal.settings, wanted, given.key, most, limits)
     if terminal.json:
         print_json(found.model_dump(mode="json"))
         return 0

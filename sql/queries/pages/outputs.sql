@@ -15,8 +15,8 @@ ORDER BY b.batch_id DESC LIMIT 1
 -- name: readers -> many Reader
 -- Return the batches that have read events of some batches of a group: these, and others.
 -- Only those of which one sees every event, and whose group is of nobody else: what a group wrote is data.
--- row: A batch. `run`: when its group was reset before it; `folders`: of its Parquet outputs; `others`: its
--- row: other outputs.
+-- row: A batch. `run`: when its group was reset before it; `folders`: of its Parquet outputs; `outputs`: all that
+-- row: one sees, as a consumer names them.
 -- null: run, function, function_version
 -- type: bounds = list[dict[str, int]]
 -- type: folders = list[dict[str, str]]
@@ -28,8 +28,12 @@ SELECT b.group_name AS reader_group, b.batch_id, b.events, b.rejected, b.committ
         'path', o.path, 'partitions', o.partitions) ORDER BY o.output), '[]')
      FROM parquet_output o WHERE o.group_name = b.group_name AND o.group_id = b.group_id
      AND o.batch_id = b.batch_id) AS folders,
-    ARRAY(SELECT concat(o ->> 'kind', ' ', o ->> 'output') FROM jsonb_array_elements(b.outputs) o
-          WHERE o ->> 'kind' <> 'parquet') AS others
+    ARRAY(SELECT DISTINCT concat(o ->> 'kind', ':', o ->> 'output')
+          FROM jsonb_array_elements(b.outputs) o
+          WHERE o ->> 'kind' <> 'stream' OR EXISTS (
+              SELECT FROM stream s WHERE s.stream_id = (o ->> 'stream_id')::bigint
+              AND s.state <> 'deleted' AND s.name NOT LIKE '%.rejected')
+          ORDER BY 1) AS outputs
 FROM (
     SELECT DISTINCT r.a AS group_id, r.b AS batch_id
     FROM reader_batch a CROSS JOIN LATERAL inputs_of(a.bounds) i
@@ -41,3 +45,20 @@ WHERE b.state = 'committed'
   AND NOT EXISTS (SELECT FROM inputs_of(b.bounds) i
                   WHERE NOT EXISTS (SELECT FROM stream s WHERE s.stream_id = i.stream_id))
 ORDER BY b.group_name, b.batch_id LIMIT :most
+
+-- name: appended -> many
+-- Return what batches of a group have appended to a stream, each transaction with its segments and offsets.
+-- row: A transaction. `events` is null if it was pruned.
+-- null: events, bytes
+-- type: bounds = list[tuple[int, int, int]]
+SELECT s.stream_id, t.events, t.bytes, (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(
+        i.segment_id, i.start_offset, i.start_offset + i.events)), '[]')
+    FROM commits_between(t.stream_id, t.clock, t.clock) i) AS bounds
+FROM reader_batch b CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+JOIN stream s ON s.stream_id = (o ->> 'stream_id')::bigint
+LEFT JOIN transaction t ON t.stream_id = s.stream_id
+    AND t.transaction_number = (o ->> 'transaction_number')::bigint
+WHERE b.group_name = :group AND b.batch_id = ANY(:batches)
+    AND o ->> 'kind' = 'stream' AND s.stream_name = :stream
+ORDER BY b.batch_id

@@ -35,8 +35,12 @@ READERS = text(
         'path', o.path, 'partitions', o.partitions) ORDER BY o.output), '[]')
      FROM parquet_output o WHERE o.group_name = b.group_name AND o.group_id = b.group_id
      AND o.batch_id = b.batch_id) AS folders,
-    ARRAY(SELECT concat(o ->> 'kind', ' ', o ->> 'output') FROM jsonb_array_elements(b.outputs) o
-          WHERE o ->> 'kind' <> 'parquet') AS others
+    ARRAY(SELECT DISTINCT concat(o ->> 'kind', ':', o ->> 'output')
+          FROM jsonb_array_elements(b.outputs) o
+          WHERE o ->> 'kind' <> 'stream' OR EXISTS (
+              SELECT FROM stream s WHERE s.stream_id = (o ->> 'stream_id')::bigint
+              AND s.state <> 'deleted' AND s.name NOT LIKE '%.rejected')
+          ORDER BY 1) AS outputs
 FROM (
     SELECT DISTINCT r.a AS group_id, r.b AS batch_id
     FROM reader_batch a CROSS JOIN LATERAL inputs_of(a.bounds) i
@@ -52,7 +56,7 @@ ORDER BY b.group_name, b.batch_id LIMIT :most"""
 
 
 class Reader(BaseModel):
-    """A batch. `run`: when its group was reset before it; `folders`: of its Parquet outputs; `others`: its other outputs."""
+    """A batch. `run`: when its group was reset before it; `folders`: of its Parquet outputs; `outputs`: all that one sees, as a consumer names them."""
 
     reader_group: str
     batch_id: int
@@ -64,7 +68,7 @@ class Reader(BaseModel):
     bounds: list[dict[str, int]]
     run: datetime | None
     folders: list[dict[str, str]]
-    others: list[str]
+    outputs: list[str]
 
 
 def readers(
@@ -73,3 +77,37 @@ def readers(
     """Return the batches that have read events of some batches of a group: these, and others. Only those of which one sees every event, and whose group is of nobody else: what a group wrote is data."""
     result = connection.execute(READERS, {"group": group, "batches": list(batches), "most": most})
     return [Reader(**row._mapping) for row in result]
+
+
+APPENDED = text(
+    """SELECT s.stream_id, t.events, t.bytes, (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(
+        i.segment_id, i.start_offset, i.start_offset + i.events)), '[]')
+    FROM commits_between(t.stream_id, t.clock, t.clock) i) AS bounds
+FROM reader_batch b CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+JOIN stream s ON s.stream_id = (o ->> 'stream_id')::bigint
+LEFT JOIN transaction t ON t.stream_id = s.stream_id
+    AND t.transaction_number = (o ->> 'transaction_number')::bigint
+WHERE b.group_name = :group AND b.batch_id = ANY(:batches)
+    AND o ->> 'kind' = 'stream' AND s.stream_name = :stream
+ORDER BY b.batch_id"""
+)
+
+
+class Appended(BaseModel):
+    """A transaction. `events` is null if it was pruned."""
+
+    stream_id: int
+    events: int | None
+    bytes: int | None
+    bounds: list[tuple[int, int, int]]
+
+
+def appended(
+    connection: Connection, *, group: str, batches: Sequence[int], stream: str
+) -> list[Appended]:
+    """Return what batches of a group have appended to a stream, each transaction with its segments and offsets."""
+    result = connection.execute(
+        APPENDED, {"group": group, "batches": list(batches), "stream": stream}
+    )
+    return [Appended(**row._mapping) for row in result]

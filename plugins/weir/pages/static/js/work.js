@@ -59,7 +59,7 @@ function draw({ unread, batches, completeness, folders }, now, group) {
       { title: "Batch", number: true, cell: (one) => number(one.batch) },
       { title: "Committed", cell: (one) => moment(one.committed_at, now) },
       { title: "Folder", cell: (one) => el("code", {}, one.path) },
-      { title: "Changed", cell: (one) => el("a", { class: "act", href: address("outputs", { group, batch: one.batch, output: one.output }) }, "Compare") },
+      { title: "Changed", cell: (one) => el("a", { class: "act", href: address("outputs", { group, batch: one.batch, output: `parquet:${one.output}` }) }, "Compare") },
     ], folders, { caption: "Newest Parquet results" })),
   ];
 }
