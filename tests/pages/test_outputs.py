@@ -14,9 +14,11 @@ from playwright.sync_api import Page, expect
 
 import weir
 from tests.pages.conftest import Served, look, told
+from tests.pages.serving import anybody
 from tests.world.streams import run
 from weir.database.connection import Database
 from weir.pages import kept_outputs, outputs
+from weir.pages.app import Access, create_app
 from weir.settings import Settings
 from weir.terminal.__main__ import parser
 from weir.terminal.look import Terminal
@@ -255,6 +257,24 @@ def test_what_was_made_of_events_that_one_does_not_see_is_not_shown(
     run(database, "UPDATE reader_group SET owner = 'weir_jobs' WHERE name = 'both'")
     body = told(client, GROUP, batch=1)
     assert (body["others"], body["lacks"] is None) == ([], False)
+
+
+def test_whoever_may_not_see_events_sees_no_output(
+    viewing: Settings, store: weir.StreamStore
+) -> None:
+    app = create_app(Access(lambda conn_id: viewing, anybody, anybody, anybody))
+    with TestClient(app) as client:
+        assert client.get("/api/groups/totals").status_code == 200
+        assert client.get(f"/api/{GROUP}").status_code == 403
+
+
+def test_a_table_keeps_only_the_newest_rows_and_it_is_said(
+    client: TestClient, store: weir.StreamStore, database: Database
+) -> None:
+    process(store, plain)
+    again(store, plain)
+    run(database, """UPDATE reader_batch SET outputs = '[{"kind": "table", "output": "r.late"}]'""")
+    assert "wrote to table:r.late, where only the newest rows are" in told(client, GROUP)["lacks"]
 
 
 def test_what_was_erased_is_in_neither_output(client: TestClient, store: weir.StreamStore) -> None:

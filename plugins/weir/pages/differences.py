@@ -26,7 +26,7 @@ from weir.model.schema import SEQ
 PLACE = ("_segment", "_offset")
 Rows = NDArray[np.int64]
 Spans = Mapping[int, Sequence[tuple[int, int]]]  # by segment: offsets from, to exclusive
-AT_ONCE = 8192  # rows
+AT_ONCE, _PIECE = 8192, 16 << 20  # rows and bytes of a piece, at most
 _LEAVES = (
     pa.types.is_boolean, pa.types.is_date32, pa.types.is_string, pa.types.is_binary,
     pa.types.is_float32, pa.types.is_float64,
@@ -88,7 +88,8 @@ class File:
         known = {name: value for name, value in self.folders.items() if name in names}
         some = own or self.file.schema_arrow.names[:1]  # a piece without columns has no rows
         groups = None if part is None else [part]
-        for batch in self.file.iter_batches(AT_ONCE, row_groups=groups, columns=some):
+        size = max(1, min(AT_ONCE, _PIECE * sum(self.sizes) // max(self.bytes, 1)))
+        for batch in self.file.iter_batches(size, row_groups=groups, columns=some):
             rows = batch.num_rows
             columns = {name: batch.column(name) for name in own}
             yield rows, columns | {name: pa.repeat(one, rows) for name, one in known.items()}

@@ -179,10 +179,12 @@ def _read_once(group: str, batch: int | None) -> str:
 def _kept_none(pair: Pair) -> str:
     batches = pair.new if pair.old_output else pair.old
     others = sorted({name for one in batches for name in one.outputs})
-    wrote = f"wrote to {', '.join(others)}" if others else "wrote no row that you may see"
+    wrote = "wrote no row that you may see"
+    if others:
+        wrote = f"wrote to {', '.join(others)}, where only the newest rows are"
     return (
-        f"{_of(batches)} {wrote}, and of a table only the newest rows are there; to compare, "
-        "process the events with both functions to a Parquet output, each in a fork of the group."
+        f"{_of(batches)} {wrote}; to compare, process the events with both functions to a Parquet "
+        "output, each in a fork of the group."
     )
 
 
@@ -204,7 +206,7 @@ def _way(key: Sequence[str], *, by_event: bool) -> str:
     return (
         "Rows are compared by all that they hold, so one that changed counts twice: as only in the "
         "old, and as only in the new output. Name the columns of a key to see what became of which "
-        "row, or let the consumer write its output with places=yes."
+        "row, or let the consumer write a Parquet output with places=yes."
     )
 
 
