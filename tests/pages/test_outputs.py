@@ -213,7 +213,7 @@ def test_it_says_in_a_sentence_why_outputs_can_not_be_compared(
     def lacks(**given: Any) -> str:
         return str(told(client, GROUP, **given)["lacks"])
 
-    assert "no other run that is still recorded has read the events of its newest" in lacks()
+    assert "no other run that is still recorded has read the events of the newest" in lacks()
     process(store, plain)
     assert "the events of batch 1" in lacks(batch=1)
     again(store, lambda events: pa.table({}))

@@ -167,11 +167,12 @@ def _in_time(connection: Connection, limits: Limits, find: Callable[[], Found]) 
 
 
 def _read_once(group: str, batch: int | None) -> str:
-    of = "its newest batches" if batch is None else f"batch {batch:,}"
+    of = "the newest batches" if batch is None else f"batch {batch:,}"
     return (
-        f"no other run that is still recorded has read the events of {of}, so there is nothing to "
-        f"compare; {do('reset_reader_group', reader_group=group, to='start', allow_repeat=True)}, "
-        f"or {do('fork_reader_group', reader_group=group, new_reader_group=f'{group}-new')}, and "
+        f"no other run that is still recorded has read the events of {of} of reader group {group}, "
+        "so there is nothing to compare; "
+        f"{do('reset_reader_group', reader_group=group, to='start', allow_repeat=True)}, or "
+        f"{do('fork_reader_group', reader_group=group, new_reader_group=f'{group}-new')}, and "
         "process them with the changed function: both outputs are kept."
     )
 

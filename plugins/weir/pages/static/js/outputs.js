@@ -97,6 +97,6 @@ function choices({ batch: of, old, new: now_, others }, now) {
     { title: "Batches", cell: (one) => batches(one) },
     { title: "Committed", cell: (one) => moment(one.committed_at, now) },
     { title: "Function", cell: (one) => one.functions.join(", ") || "a program's own" },
-    { title: "Compare with", cell: (one) => (one.outputs.length ? links(...one.outputs.map((output) => [output, "outputs", { ...query, other: one.group, other_batch: one.last_batch, other_output: output }])) : el("span", { class: "muted" }, "kept no output")) },
+    { title: "Compare with", cell: (one) => (one.outputs.length ? one.outputs.map((output) => el("a", { class: "act", href: address("outputs", { ...query, other: one.group, other_batch: one.last_batch, other_output: output }) }, output)) : el("span", { class: "muted" }, "kept no output")) },
   ], others, { caption: "What else was made of these events" });
 }
