@@ -16,7 +16,8 @@ FILES, EVENTS = "/api/streams/shop/orders/files", "/api/streams/shop/orders/even
           for what in ("", "/files", "/why", "/compaction", "/map", "/events", "/keys")),
         ("/api/nowhere", "address_not_found"),
         ("/api/streams/orders", "address_not_found"),
-        *((f"/api/groups/nobody{what}", "group_not_found") for what in ("", "/work", "/cost")),
+        *((f"/api/groups/nobody{what}", "group_not_found")
+          for what in ("", "/work", "/cost", "/outputs")),
         ("/api/stores/no/such", "adjunct_store_not_found"),
         ("/api/actions/launch", "action_not_found"),
         ("/api/runs/dag?run_id=r", "run_not_found"),

@@ -211,6 +211,8 @@ def test_a_picture_is_written_to_a_file_or_printed(
         ("lineage shop/orders --segment 7.0", "segment_not_found", "7.0"),
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),
+        ("outputs nobody", "group_not_found", "nobody"),
+        ("outputs nobody --batch newest", "argument_invalid", "--batch is 'newest'"),
         ("why shop/none", "stream_not_found", "shop/none"),
         ("taill shop/orders", "argument_invalid", "no command 'taill' (did you mean 'tail'?)"),
         (

@@ -20,6 +20,7 @@ from weir.pages import (
     lineage,
     newest_runs,
     now,
+    outputs,
     retention,
     runs,
     stores,
@@ -38,6 +39,7 @@ PAGES = (
     "stream",
     "groups",
     "group",
+    "outputs",
     "run",
     "retention",
     "time",
@@ -120,7 +122,7 @@ def create_app(access: Access) -> FastAPI:
     app.include_router(
         now.icon, dependencies=[Depends(access.installation), Depends(_streams_of(access))]
     )
-    for router in (events.router, stores.values):
+    for router in (events.router, outputs.router, stores.values):
         app.include_router(
             router, prefix="/api", responses=refusals, dependencies=[
                 Depends(one) for one in (access.installation, access.streams, access.events)

@@ -245,6 +245,41 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
     return 0
 
 
+def outputs(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Compare what two runs of a reader group, or of two groups, have made of the same events, row
+    by row: those of a batch, or of the newest that was read twice, with the run before. With --key,
+    rows of one key that differ have changed; else those of one event, where both outputs keep its
+    place."""
+    from weir.pages.kept_outputs import Limits, Wanted
+    from weir.pages.outputs import compared
+
+    batch, other = (
+        None if one is None else _number(one, option, least=1)
+        for one, option in ((given.batch, "--batch"), (given.other_batch, "--other-batch"))
+    )
+    wanted = Wanted(given.reader_group, batch, given.output, given.other, other, given.other_output)
+    most, limits = _number(given.limit, "--limit", least=1), Limits(10_000, 10**8, 1 << 40, 3600.0)
+    found = compared(terminal.database, terminal.settings, wanted, given.key, most, limits)
+    if terminal.json:
+        print_json(found.model_dump(mode="json"))
+        return 0
+    if found.lacks:
+        note(found.lacks)
+        return 0
+    sides = {"old": found.old, "new": found.new}
+    print(table([{"": side, **(dict(run) if run else {})} for side, run in sides.items()]))
+    counted = {name: getattr(found, name) for name in ("same", "changed", "only_old", "only_new")}
+    print("\n".join(["", table([counted]), *found.said]))
+    names, rows = [one.name for one in found.columns], list[dict[str, object]]()
+    for row in found.rows:
+        changed = ", ".join(names[i] for i in row.changed)
+        told = ("was", f"is ({changed})") if changed else ("only old", "only new")
+        for what, values in zip(told, (row.old, row.new), strict=True):
+            rows += [{"": what, **dict(zip(names, values, strict=True))}] if values else []
+    print("\n" + table(rows) if rows else "No row differs.")
+    return 0
+
+
 def _plan(
     terminal: Terminal, given: argparse.Namespace
 ) -> tuple[list[FileSlice], list[Field], Matching | None]:

@@ -11,7 +11,7 @@ import { work } from "./work.js";
 
 const name = given.get("name") ?? "";
 const path = `groups/${encodeURIComponent(name)}`;
-const done = work(path); // stays when the page is drawn again
+const done = work(path, name); // stays when the page is drawn again
 
 page({ here: "groups", title: name || "Reader group", asks: () => [path, {}], draw, lacks: name ? null : lacking("reader group", ["groups", "All reader groups"], name) });
 
@@ -21,7 +21,7 @@ function draw({ facts: of, catch_up: pace, positions, readers, batches, waiting,
   return [
     el("p", { class: "lead" }, health(of.health, now)),
     alerts(of.troubles),
-    links(["Lineage", "lineage", { group: name }], ["Its runs", "runs", { reader_group: name }]),
+    links(["Lineage", "lineage", { group: name }], ["Its runs", "runs", { reader_group: name }], ["Old and new output", "outputs", { group: name }]),
     bar(
       ["Process", "process", { reader_group: name }],
       ["Checkpoint", "checkpoint_reader_group", { reader_group: name }],

@@ -99,7 +99,7 @@ function moved(title, steps, now) {
     { title: "To", number: true, cell: (step) => (step.segment ? number(step.to_offset) : "") },
     { title: "Events", number: true, cell: (step) => (step.segment ? number(step.to_offset - step.from_offset) : "") },
     { title: "Version", number: true, cell: (step) => (step.version === null ? "" : number(step.version)) },
-    { title: "Batch", cell: (step) => (step.batch_id === null ? "" : [`${step.batch_id} of `, el("a", { href: address("group", { name: step.reader_group }) }, step.reader_group)]) },
+    { title: "Batch", cell: (step) => (step.batch_id === null ? "" : [el("a", { href: address("outputs", { group: step.reader_group, batch: step.batch_id }), title: "what another run has made of its events" }, step.batch_id), " of ", el("a", { href: address("group", { name: step.reader_group }) }, step.reader_group)]) },
     { title: "Committed", cell: (step) => moment(step.committed_at, now) },
   ], steps, { caption: title }));
 }

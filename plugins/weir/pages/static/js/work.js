@@ -1,13 +1,13 @@
-// What a reader group has done over time, and what it costs. `work(path)` returns { place, again }: the place stays
+// What a reader group has done over time, and what it costs. `work(path, group)` returns { place, again }: the place stays
 // when the page is drawn again.
 
 import { chart, unreadOf } from "./chart.js";
 import { el, replace } from "./dom.js";
 import { moment, section, table } from "./parts.js";
-import { ask } from "./rest.js";
+import { address, ask } from "./rest.js";
 import { number, size, some, span, time } from "./words.js";
 
-export function work(path) {
+export function work(path, group) {
   const drawn = el("div", {});
   const cost = el("div", { role: "status" });
   let tag = null;
@@ -17,7 +17,7 @@ export function work(path) {
       const found = await ask(`${path}/work`);
       if (found.tag === tag) return;
       tag = found.tag;
-      replace(drawn, draw(found.data, found.at));
+      replace(drawn, draw(found.data, found.at, group));
     } catch { /* the page itself says what is wrong */ }
   }
 
@@ -35,7 +35,7 @@ export function work(path) {
   return { place, again };
 }
 
-function draw({ unread, batches, completeness, folders }, now) {
+function draw({ unread, batches, completeness, folders }, now, group) {
   const at = batches.map((one) => new Date(one.opened_at) / 1000);
   const again = batches.filter((one) => one.attempt > 1).length;
   const failed = batches.filter((one) => one.state !== "committed").length;
@@ -59,6 +59,7 @@ function draw({ unread, batches, completeness, folders }, now) {
       { title: "Batch", number: true, cell: (one) => number(one.batch) },
       { title: "Committed", cell: (one) => moment(one.committed_at, now) },
       { title: "Folder", cell: (one) => el("code", {}, one.path) },
+      { title: "Changed", cell: (one) => el("a", { class: "act", href: address("outputs", { group, batch: one.batch, output: `parquet:${one.output}` }) }, "Compare") },
     ], folders, { caption: "Newest Parquet results" })),
   ];
 }
