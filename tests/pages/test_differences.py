@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import cases
 from weir.errors import InvalidInput
 from weir.pages.differences import Compared, File, NoPlaces, columns_of, compare
 
@@ -72,29 +73,39 @@ _FLOATS = st.sampled_from([0.0, -0.0, 1.5, math.nan, math.inf, None])
 _DECIMALS = st.sampled_from([Decimal("0"), Decimal("1.5"), Decimal("-2.25"), None])
 
 
-def rows(*, more: bool) -> st.SearchStrategy[list[dict[str, Any]]]:
-    columns: dict[str, st.SearchStrategy[Any]] = {
-        "k": st.integers(0, 3), "n": _SOME, "f": _FLOATS, "d": _DECIMALS,
-        "t": st.sampled_from(["", "a", None]),
-        "s": st.one_of(st.none(), st.fixed_dictionaries(
-            {"a": st.one_of(st.none(), st.lists(_FLOATS, max_size=2)), "b": _DECIMALS}
-        )),
-    }  # fmt: skip
-    if more:
-        columns["only"] = _SOME
-    return st.lists(st.fixed_dictionaries(columns), max_size=12)
+_COLUMNS: dict[str, st.SearchStrategy[Any]] = {
+    "k": st.integers(0, 3), "n": _SOME, "f": _FLOATS, "d": _DECIMALS,
+    "t": st.sampled_from(["", "a", None]),
+    "s": st.one_of(st.none(), st.fixed_dictionaries(
+        {"a": st.one_of(st.none(), st.lists(_FLOATS, max_size=2)), "b": _DECIMALS}
+    )),
+}  # fmt: skip
 
 
-@given(old=rows(more=False), new=rows(more=True), by_key=st.booleans())
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Draw rows of two outputs, most of which are alike but for a column."""
+    few = draw(st.lists(st.fixed_dictionaries(_COLUMNS), min_size=1, max_size=3))
+    both = [draw(st.lists(st.sampled_from(few), max_size=8)) for _ in range(2)]
+    for row in range(len(both[1])):
+        if draw(st.booleans()):
+            name = draw(st.sampled_from(sorted(_COLUMNS)))
+            both[1][row] = {**both[1][row], name: draw(_COLUMNS[name])}
+    return both[0], both[1]
+
+
+@settings(max_examples=cases(300))
+@given(both=sides(), by_key=st.booleans())
 def test_rows_are_counted_as_a_bag_of_values_counts_them(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], by_key: bool
+    both: tuple[list[dict[str, Any]], list[dict[str, Any]]], by_key: bool
 ) -> None:
+    old, new = both
     kinds = {"k": pa.int64(), "n": pa.int32(), "f": pa.float64(), "d": pa.decimal128(10, 2),
              "t": pa.string(), "s": _NESTED}  # fmt: skip
     others = {"only": pa.int64(), "s": _OTHER, "t": pa.large_string(), "d": pa.decimal128(38, 9),
               "f": pa.float32(), "n": pa.int64(), "k": pa.int8()}  # fmt: skip
     tables = [
-        pa.table({name: pa.array([row[name] for row in of], kind) for name, kind in types.items()})
+        pa.table({n: pa.array([row.get(n) for row in of], kind) for n, kind in types.items()})
         for of, types in ((old, kinds), (new, others))
     ]
     key = ["k", "t"] if by_key else []
@@ -103,8 +114,8 @@ def test_rows_are_counted_as_a_bag_of_values_counts_them(
     assert [one.name for one in found.columns] == list(others)
     for row in found.rows:
         if row.old is not None and row.new is not None:
-            both = [(name, row.old[name], row.new[name]) for name in kinds]
-            assert set(row.changed) == {n for n, a, b in both if plain(a) != plain(b)}
+            pair = [(name, row.old[name], row.new[name]) for name in kinds]
+            assert set(row.changed) == {n for n, a, b in pair if plain(a) != plain(b)}
             assert all(plain(row.old[name]) == plain(row.new[name]) for name in key)
             assert row.changed
     assert Counter((r.old is None, r.new is None) for r in found.rows) == Counter({

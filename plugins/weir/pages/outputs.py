@@ -168,12 +168,12 @@ def _in_time(connection: Connection, limits: Limits, find: Callable[[], Found]) 
 
 def _read_once(group: str, batch: int | None) -> str:
     of = "the newest batches" if batch is None else f"batch {batch:,}"
+    reset = do("reset_reader_group", reader_group=group, to="start", allow_repeat=True)
+    fork = do("fork_reader_group", reader_group=group, new_reader_group=f"{group}-new", at="head")
     return (
         f"no other run that is still recorded has read the events of {of} of reader group {group}, "
-        "so there is nothing to compare; "
-        f"{do('reset_reader_group', reader_group=group, to='start', allow_repeat=True)}, or "
-        f"{do('fork_reader_group', reader_group=group, new_reader_group=f'{group}-new')}, and "
-        "process them with the changed function: both outputs are kept."
+        f"so there is nothing to compare; {reset}, or {fork}, and process them with the changed "
+        "function: both outputs are kept."
     )
 
 
