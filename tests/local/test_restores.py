@@ -159,6 +159,25 @@ def test_a_restore_takes_no_streams_that_were_made_meanwhile_and_no_older_server
     close_shared()
 
 
+def test_what_another_owner_had_belongs_to_the_owner_here(
+    lane: str, settings: Settings, tmp_path: Path, target: str, test_database: TestDatabase,
+    postgres_server: EmbeddedPostgres,
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    dsn = admin(postgres_server, test_database.name)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as database:
+
+        def run(statement: str) -> None:
+            database.transaction(lambda c: c.exec_driver_sql(statement))
+
+        run("CREATE ROLE elsewhere_owner; REASSIGN OWNED BY weir_owner TO elsewhere_owner")
+        backed_up(settings, dsn, tmp_path / "backup")
+        run("REASSIGN OWNED BY elsewhere_owner TO weir_owner; DROP ROLE elsewhere_owner")
+    done = restored(postgres_server, tmp_path / "backup", target, tmp_path / "elsewhere")
+    assert (done.files, done.rights) == (1, False)
+    close_shared()
+
+
 def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
     lane: str, settings: Settings, tmp_path: Path, target: str,
     test_database: TestDatabase, postgres_server: EmbeddedPostgres,

@@ -84,7 +84,8 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
     for one in report["lost"]:
         print(visible(f"{one['stream']}: {counted(one['events'], 'event')} lost; {one['then']}"))
     if not done.rights:
-        print("the login is no superuser: give your own tables their owners and rights again")
+        print("the login is no superuser, or the database had another owner: give your own tables "
+              "their owners and rights again")  # fmt: skip
     print(
         f"nothing is appended, read by groups or deleted yet; "
         f"{do('recover', unknown_files='keep')} when this is right"
