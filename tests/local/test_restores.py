@@ -205,9 +205,9 @@ def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
     close_shared()
 
 
-def test_a_full_disk_ends_a_backup_with_one_sentence_and_it_goes_on(
+def test_a_full_disk_ends_a_backup_and_a_restore_with_one_sentence_and_they_go_on(
     lane: str, settings: Settings, tmp_path: Path, test_database: TestDatabase,
-    postgres_server: EmbeddedPostgres,
+    postgres_server: EmbeddedPostgres, target: str,
 ) -> None:  # fmt: skip
     for number in range(3):
         append(settings, lane, number)
@@ -223,6 +223,12 @@ def test_a_full_disk_ends_a_backup_with_one_sentence_and_it_goes_on(
         os.unlink(disk / "filler")
         assert backed_up(settings, dsn, disk / "backup").files == 3
         assert not [*(disk / "backup").glob("weir.dump.*")]
+        fill(disk)
+        with raises("disk_full warehouse"):
+            restored(postgres_server, disk / "backup", target, disk / "elsewhere")
+        os.unlink(disk / "filler")
+        done = restored(postgres_server, disk / "backup", target, disk / "elsewhere")
+        assert (done.files, done.damaged) == (3, [])
     close_shared()
 
 

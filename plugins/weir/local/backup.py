@@ -93,7 +93,7 @@ def back_up(
             f"nothing was ever appended to the warehouse {warehouse}, or it is not there; append "
             "first, or mount it.",
         )
-    with _said_full(folder), _only(folder, warehouse, marker.installation_id):
+    with said_full(f"of the backup {folder}"), _only(folder, warehouse, marker.installation_id):
         for left in folder.glob(f"{DUMP}.*"):  # by one that was killed
             left.unlink()
         source = Place(*filesystem(warehouse))
@@ -269,12 +269,13 @@ def _private() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _said_full(folder: Path) -> Iterator[None]:
+def said_full(whose: str) -> Iterator[None]:
+    """Say of a full disk whose it is, such as "of the backup /backups/monday"."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise disk_full(os.strerror(error.errno), f"of the backup {folder}") from error
+            raise disk_full(os.strerror(error.errno), whose) from error
         raise
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import Busy, Conflict, InvalidInput, InvariantViolation
-from weir.local.backup import DUMP, FILES, LIST, Manifest, Say, check, read_list
+from weir.local.backup import DUMP, FILES, LIST, Manifest, Say, check, read_list, said_full
 from weir.local.copied_files import Listed, Place, copy, each, put
 from weir.local.postgres_programs import programs_for
 from weir.queries.local import backups as sql
@@ -88,9 +88,10 @@ def _restore(
     migrate.upgrade(owner)
     with Database(admin, patience=60.0, connect_patience=30.0) as database:
         before = database.snapshot(lambda c: _restored_before(c, manifest))
-        if not marker.installation_id:
-            _mark(manifest, warehouse)
-        damaged |= _files(folder, manifest, warehouse, damaged, say)
+        with said_full(f"of the warehouse {warehouse}"):
+            if not marker.installation_id:
+                _mark(manifest, warehouse)
+            damaged |= _files(folder, manifest, warehouse, damaged, say)
         whole = database.snapshot(sql.may_give)
         if before:
             say("the database was restored from this backup before, and is kept")
