@@ -184,8 +184,18 @@ def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
 ) -> None:  # fmt: skip
     for number in range(4):
         append(settings, lane, number)
-    folder = tmp_path / "backup"
-    backed_up(settings, admin(postgres_server, test_database.name), folder)
+    folder, dsn = tmp_path / "backup", admin(postgres_server, test_database.name)
+    shared(settings).define_adjunct_store("shop/last", lane)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as database:
+        database.transaction(lambda c: c.exec_driver_sql(
+            """INSERT INTO adjunct_version (store_id, version, definition, state, kind, from_cut,
+            cut, clock, builder, started_at, lease_until)
+            SELECT store_id, 1, 1, 'building', 'rebuilt', '{}', '{}', 1, 'me', now(), now()
+            FROM adjunct_store;
+            INSERT INTO adjunct_file SELECT store_id, '_weir_adjunct=1/x.parquet', 'table', 1, 0, 0,
+            1, 1 FROM adjunct_store"""
+        ))  # fmt: skip
+    assert backed_up(settings, dsn, folder).lacks == ["_weir_adjunct=1/x.parquet"]
     gone, cut, flipped, _ = sorted((folder / FILES).rglob("*.parquet"))
     gone.unlink()
     os.truncate(cut, 100)
@@ -202,6 +212,10 @@ def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
         path = one.relative_to(folder / FILES)
         assert f"{path} of the stream shop/orders is missing or damaged" in done.stderr
     assert "shop/orders: 3 events lost" in done.stdout
+    wanted = (
+        "_weir_adjunct=1/x.parquet of the adjunct store shop/last is missing or damaged; delete"
+    )
+    assert wanted in done.stderr
     close_shared()
 
 
