@@ -159,14 +159,43 @@ def test_a_restore_takes_no_streams_that_were_made_meanwhile_and_no_older_server
     close_shared()
 
 
+def test_what_another_owner_had_belongs_to_the_owner_here(
+    lane: str, settings: Settings, tmp_path: Path, target: str, test_database: TestDatabase,
+    postgres_server: EmbeddedPostgres,
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    dsn = admin(postgres_server, test_database.name)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as database:
+
+        def run(statement: str) -> None:
+            database.transaction(lambda c: c.exec_driver_sql(statement))
+
+        run("CREATE ROLE elsewhere_owner; REASSIGN OWNED BY weir_owner TO elsewhere_owner")
+        backed_up(settings, dsn, tmp_path / "backup")
+        run("REASSIGN OWNED BY elsewhere_owner TO weir_owner; DROP ROLE elsewhere_owner")
+    done = restored(postgres_server, tmp_path / "backup", target, tmp_path / "elsewhere")
+    assert (done.files, done.rights) == (1, False)
+    close_shared()
+
+
 def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
     lane: str, settings: Settings, tmp_path: Path, target: str,
     test_database: TestDatabase, postgres_server: EmbeddedPostgres,
 ) -> None:  # fmt: skip
     for number in range(4):
         append(settings, lane, number)
-    folder = tmp_path / "backup"
-    backed_up(settings, admin(postgres_server, test_database.name), folder)
+    folder, dsn = tmp_path / "backup", admin(postgres_server, test_database.name)
+    shared(settings).define_adjunct_store("shop/last", lane)
+    with Database(dsn, patience=9.0, connect_patience=9.0) as database:
+        database.transaction(lambda c: c.exec_driver_sql(
+            """INSERT INTO adjunct_version (store_id, version, definition, state, kind, from_cut,
+            cut, clock, builder, started_at, lease_until)
+            SELECT store_id, 1, 1, 'building', 'rebuilt', '{}', '{}', 1, 'me', now(), now()
+            FROM adjunct_store;
+            INSERT INTO adjunct_file SELECT store_id, '_weir_adjunct=1/x.parquet', 'table', 1, 0, 0,
+            1, 1 FROM adjunct_store"""
+        ))  # fmt: skip
+    assert backed_up(settings, dsn, folder).lacks == ["_weir_adjunct=1/x.parquet"]
     gone, cut, flipped, _ = sorted((folder / FILES).rglob("*.parquet"))
     gone.unlink()
     os.truncate(cut, 100)
@@ -183,12 +212,16 @@ def test_what_is_lost_is_named_with_its_stream_and_the_exit_status_says_so(
         path = one.relative_to(folder / FILES)
         assert f"{path} of the stream shop/orders is missing or damaged" in done.stderr
     assert "shop/orders: 3 events lost" in done.stdout
+    wanted = (
+        "_weir_adjunct=1/x.parquet of the adjunct store shop/last is missing or damaged; delete"
+    )
+    assert wanted in done.stderr
     close_shared()
 
 
-def test_a_full_disk_ends_a_backup_with_one_sentence_and_it_goes_on(
+def test_a_full_disk_ends_a_backup_and_a_restore_with_one_sentence_and_they_go_on(
     lane: str, settings: Settings, tmp_path: Path, test_database: TestDatabase,
-    postgres_server: EmbeddedPostgres,
+    postgres_server: EmbeddedPostgres, target: str,
 ) -> None:  # fmt: skip
     for number in range(3):
         append(settings, lane, number)
@@ -204,6 +237,12 @@ def test_a_full_disk_ends_a_backup_with_one_sentence_and_it_goes_on(
         os.unlink(disk / "filler")
         assert backed_up(settings, dsn, disk / "backup").files == 3
         assert not [*(disk / "backup").glob("weir.dump.*")]
+        fill(disk)
+        with raises("disk_full warehouse"):
+            restored(postgres_server, disk / "backup", target, disk / "elsewhere")
+        os.unlink(disk / "filler")
+        done = restored(postgres_server, disk / "backup", target, disk / "elsewhere")
+        assert (done.files, done.damaged) == (3, [])
     close_shared()
 
 

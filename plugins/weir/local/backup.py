@@ -45,7 +45,8 @@ Say = Callable[[str], object]
 @dataclass(frozen=True)
 class Manifest:
     """What a backup says of itself. `server`: the version of PostgreSQL; `programs`: that of what
-    dumped it. `copied`: whether the warehouse is in it. `lacks`: files that were missing."""
+    dumped it. `copied`: whether the warehouse is in it. `lacks`: files that were missing. `owner`:
+    who owns what Weir made; empty if that was not written down."""
 
     weir: str
     layout: str
@@ -62,6 +63,7 @@ class Manifest:
     marker: str
     roles: Sequence[str]
     lacks: Sequence[str]
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def back_up(
             f"nothing was ever appended to the warehouse {warehouse}, or it is not there; append "
             "first, or mount it.",
         )
-    with _said_full(folder), _only(folder, warehouse, marker.installation_id):
+    with said_full(f"of the backup {folder}"), _only(folder, warehouse, marker.installation_id):
         for left in folder.glob(f"{DUMP}.*"):  # by one that was killed
             left.unlink()
         source = Place(*filesystem(warehouse))
@@ -174,7 +176,7 @@ def _finish(
         weir.__version__, newest_layout(), str(seen.moment.installation_id), seen.moment.at,
         seen.moment.server, seen.programs, found.sha256, hashlib.sha256(written).hexdigest(),
         len(files), sum(one.bytes for one in files), warehouse, copied,
-        b"".join(marker).decode(), seen.roles, lacks,
+        b"".join(marker).decode(), seen.roles, lacks, seen.moment.owner,
     )  # fmt: skip
     if copied:
         # What was erased or swept meanwhile is not kept by a backup, either.
@@ -267,12 +269,13 @@ def _private() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _said_full(folder: Path) -> Iterator[None]:
+def said_full(whose: str) -> Iterator[None]:
+    """Say of a full disk whose it is, such as "of the backup /backups/monday"."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise disk_full(os.strerror(error.errno), f"of the backup {folder}") from error
+            raise disk_full(os.strerror(error.errno), whose) from error
         raise
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import Busy, Conflict, InvalidInput, InvariantViolation
-from weir.local.backup import DUMP, FILES, LIST, Manifest, Say, check, read_list
+from weir.local.backup import DUMP, FILES, LIST, Manifest, Say, check, read_list, said_full
 from weir.local.copied_files import Listed, Place, copy, each, put
 from weir.local.postgres_programs import programs_for
 from weir.queries.local import backups as sql
@@ -43,7 +43,8 @@ def restore(
     folder: Path, manifest: Manifest, owner: str, admin: str, warehouse: str, *, say: Say
 ) -> Restored:
     """Restore a backup. `owner`: who migrates the database; `admin`: who may give things to others,
-    or the owner, who restores neither other owners nor rights. The database has no streams.
+    or the owner, who restores neither other owners nor rights. Nor are they restored if another
+    login owned what Weir made. The database has no streams.
 
     Raises InvalidInput if it has, Conflict if its server is too old, InvariantViolation if the
     warehouse is another installation's, and Busy while another restore writes into the database.
@@ -65,7 +66,9 @@ def restore(
                 f"{manifest.programs}, and this server is PostgreSQL {here.server}; restore into "
                 f"one of {needed} or later.",
             )
-        return _restore(folder, manifest, owner, admin, warehouse, say)
+        # What others own, the owner could not migrate, so it owns all.
+        same = here.may_all or manifest.owner in ("", here.login)
+        return _restore(folder, manifest, owner, admin if same else owner, warehouse, say)
 
     with Database(owner, patience=60.0, connect_patience=30.0) as database:
         return database.snapshot(alone)
@@ -85,9 +88,10 @@ def _restore(
     migrate.upgrade(owner)
     with Database(admin, patience=60.0, connect_patience=30.0) as database:
         before = database.snapshot(lambda c: _restored_before(c, manifest))
-        if not marker.installation_id:
-            _mark(manifest, warehouse)
-        damaged |= _files(folder, manifest, warehouse, damaged, say)
+        with said_full(f"of the warehouse {warehouse}"):
+            if not marker.installation_id:
+                _mark(manifest, warehouse)
+            damaged |= _files(folder, manifest, warehouse, damaged, say)
         whole = database.snapshot(sql.may_give)
         if before:
             say("the database was restored from this backup before, and is kept")

@@ -69,8 +69,10 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
         done = restore_from(folder, manifest, owner, admin, settings.warehouse, say=_say)
     settings = find_settings()
     for path in [*done.lacks, *done.damaged][:_SHOWN]:
-        of = f" of the {done.users[path]}" if path in done.users else ""
-        _say(f"{path}{of} is missing or damaged, so its events are lacking")
+        of = done.users.get(path, "backup")
+        store = of.startswith("adjunct store")
+        then = "; delete the store, and define it anew" if store else ", so its events are lacking"
+        _say(f"{path} of the {of} is missing or damaged{then}")
     report, sentence = dict[str, Any](lost=[]), "what is unknown here was not looked for"
     if "recover" in FORMS.names:  # of an annex
         with open_database(settings) as database:
@@ -84,7 +86,8 @@ def restore(settings: Settings, given: argparse.Namespace) -> int:
     for one in report["lost"]:
         print(visible(f"{one['stream']}: {counted(one['events'], 'event')} lost; {one['then']}"))
     if not done.rights:
-        print("the login is no superuser: give your own tables their owners and rights again")
+        print("the login is no superuser, or the database had another owner: give your own tables "
+              "their owners and rights again")  # fmt: skip
     print(
         f"nothing is appended, read by groups or deleted yet; "
         f"{do('recover', unknown_files='keep')} when this is right"

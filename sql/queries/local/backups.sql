@@ -1,12 +1,14 @@
 -- What a backup is made of.
 
 -- name: moment -> one
--- Return which installation this is at the moment that the transaction sees, and let others see the
--- same moment. The transaction may then wait for them as long as they take.
+-- Return which installation this is at the moment that the transaction sees, and who owns what Weir
+-- made, and let others see the same moment. The transaction may then wait for them as long as they take.
 SELECT installation_id, pg_export_snapshot() AS snapshot,
        CAST(current_setting('server_version_num') AS int) / 10000 AS server,
        to_char(clock_timestamp(), 'YYYY-MM-DD HH24:MI:SS') AS at,
-       set_config('idle_in_transaction_session_timeout', '0', true) AS waits
+       set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
+       CAST((SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'weir_internal') AS text)
+           AS owner
 FROM installation
 
 -- name: files -> many
@@ -24,15 +26,16 @@ ORDER BY rolname
 
 -- name: alone -> one
 -- Let nobody else restore into this database before the transaction ends, as long as that takes.
--- Return whether that is so, and the process of who restores: `weir restore`, or the `pg_restore`
--- of one that was killed, which goes on.
+-- Return whether that is so, the process of who restores (`weir restore`, or the `pg_restore` of one
+-- that was killed, which goes on), the version of the server, and who this login is.
 -- null: other
 SELECT pg_try_advisory_xact_lock(7305808869231650152) AS locked,
        (SELECT min(pid) FROM pg_stat_activity WHERE datname = current_database()
         AND application_name IN ('weir restore', 'pg_restore') AND pid <> pg_backend_pid()) AS other,
        set_config('application_name', 'weir restore', true) AS said,
        set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
-       CAST(current_setting('server_version_num') AS int) / 10000 AS server
+       CAST(current_setting('server_version_num') AS int) / 10000 AS server,
+       CAST(current_user AS text) AS login, current_setting('is_superuser') = 'on' AS may_all
 
 -- name: there -> one
 -- Return which installation is here, whether it has streams, whether it is one that was restored and

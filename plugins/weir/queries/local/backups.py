@@ -10,7 +10,9 @@ MOMENT = text(
     """SELECT installation_id, pg_export_snapshot() AS snapshot,
        CAST(current_setting('server_version_num') AS int) / 10000 AS server,
        to_char(clock_timestamp(), 'YYYY-MM-DD HH24:MI:SS') AS at,
-       set_config('idle_in_transaction_session_timeout', '0', true) AS waits
+       set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
+       CAST((SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'weir_internal') AS text)
+           AS owner
 FROM installation"""
 )
 
@@ -23,10 +25,11 @@ class Moment(NamedTuple):
     server: int
     at: str
     waits: str
+    owner: str
 
 
 def moment(connection: Connection) -> Moment:
-    """Return which installation this is at the moment that the transaction sees, and let others see the same moment. The transaction may then wait for them as long as they take."""
+    """Return which installation this is at the moment that the transaction sees, and who owns what Weir made, and let others see the same moment. The transaction may then wait for them as long as they take."""
     result = connection.execute(MOMENT)
     row = result.one()
     return Moment._make(row)
@@ -71,7 +74,8 @@ ALONE = text(
         AND application_name IN ('weir restore', 'pg_restore') AND pid <> pg_backend_pid()) AS other,
        set_config('application_name', 'weir restore', true) AS said,
        set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
-       CAST(current_setting('server_version_num') AS int) / 10000 AS server"""
+       CAST(current_setting('server_version_num') AS int) / 10000 AS server,
+       CAST(current_user AS text) AS login, current_setting('is_superuser') = 'on' AS may_all"""
 )
 
 
@@ -83,10 +87,12 @@ class Alone(NamedTuple):
     said: str
     waits: str
     server: int
+    login: str
+    may_all: bool
 
 
 def alone(connection: Connection) -> Alone:
-    """Let nobody else restore into this database before the transaction ends, as long as that takes. Return whether that is so, and the process of who restores: `weir restore`, or the `pg_restore` of one that was killed, which goes on."""
+    """Let nobody else restore into this database before the transaction ends, as long as that takes. Return whether that is so, the process of who restores (`weir restore`, or the `pg_restore` of one that was killed, which goes on), the version of the server, and who this login is."""
     result = connection.execute(ALONE)
     row = result.one()
     return Alone._make(row)
