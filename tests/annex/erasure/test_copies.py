@@ -56,16 +56,26 @@ def test_rejected_rows_are_found_however_they_spell_a_key(store: StreamStore) ->
     assert store.erase("shop/orders", "asked", keys=["true"], dry_run=False)["events"] == 1
 
 
-def test_a_number_is_found_in_a_copy_whose_column_became_a_decimal(store: StreamStore) -> None:
+def test_a_number_is_found_in_copies_whose_columns_are_decimals(
+    store: StreamStore, test_database: TestDatabase
+) -> None:
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        connection.cursor().execute(
+            """CREATE TABLE public.numbers (k text, n numeric(12,2));
+            GRANT SELECT, INSERT, DELETE ON public.numbers TO weir_publisher"""
+        )
+    connection.close()
     store.create_stream("shop/orders", "n")
     store.create_stream("shop/copy", "k", on_missing_key="quarantine")
     store.append("shop/orders", [{"n": n, "k": "x"} for n in (7, 70)])
-    copied(store, "before", "shop/orders", {"stream:shop/copy": {"k": "k", "n": "n"}})
+    both = {"k": "k", "n": "n"}
+    copied(store, "before", "shop/orders", {"stream:shop/copy": both, "table:public.numbers": both})
     store.append("shop/copy", [{"k": "x", "n": 1}, {"n": 7}])
     store.update_stream("shop/copy", widen_columns="n DECIMAL(22,2)", allow_named=True)
     store.append("shop/copy", [{"k": "x", "n": 1}, {"n": 7}, {"n": 70}])
     found = {"shop/orders": 1, "shop/copy": 1, "shop/copy.rejected": 2}
-    assert store.erase("shop/orders", **{**ASKED, "keys": ["7"]})["streams"] == found
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["7"]})
+    assert (done["streams"], done["outputs"]) == (found, {"table public.numbers": 1})
     assert store.read("shop/copy")["n"].to_pylist() == [70, 1, 1]
     assert store.read("shop/copy.rejected")["row"].to_pylist() == ['{"k":null,"n":70.00}']
 

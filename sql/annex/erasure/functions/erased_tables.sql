@@ -8,6 +8,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     found text;
+    numbers CONSTANT text[] := ARRAY(SELECT CASE WHEN k LIKE '%.%' THEN rtrim(rtrim(k, '0'), '.') ELSE k END FROM unnest(in_keys) k);
 BEGIN
     IF NOT has_table_privilege(target, 'SELECT') OR NOT has_table_privilege(target, 'DELETE') THEN
         why := format('weir_publisher may not read and delete its rows (GRANT SELECT, DELETE ON %s TO weir_publisher)', target);
@@ -17,7 +18,9 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', target);
-    SELECT string_agg(format('%I::text OPERATOR(pg_catalog.=) ANY ($1)', a.attname), ' OR ') INTO found FROM pg_attribute a
+    -- 7 is 7.00 in a column of numbers with two digits after the point.
+    SELECT string_agg(format(CASE t.typname WHEN 'numeric' THEN 'trim_scale(%I)::text OPERATOR(pg_catalog.=) ANY ($2)'
+                             ELSE '%I::text OPERATOR(pg_catalog.=) ANY ($1)' END, a.attname), ' OR ') INTO found FROM pg_attribute a
     JOIN pg_type t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
     WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns);
     IF found IS NULL THEN
@@ -39,9 +42,9 @@ BEGIN
         RETURN;
     END IF;
     IF in_count_only THEN
-        EXECUTE format('SELECT count(*) FROM %s WHERE %s', target, found) INTO erased USING in_keys;
+        EXECUTE format('SELECT count(*) FROM %s WHERE %s', target, found) INTO erased USING in_keys, numbers;
     ELSE
-        EXECUTE format('DELETE FROM %s WHERE %s', target, found) USING in_keys;
+        EXECUTE format('DELETE FROM %s WHERE %s', target, found) USING in_keys, numbers;
         GET DIAGNOSTICS erased = ROW_COUNT;
     END IF;
 END $$;
