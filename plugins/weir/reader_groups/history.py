@@ -19,8 +19,8 @@ def record_groups(database: Database, groups: Sequence[str]) -> None:
 
 
 def keep_history(database: Database) -> int:
-    """Delete what is too old to be kept, once a day, and record what the streams of each owner keep,
-    which says that this day is done; return how many rows were deleted. Two statements."""
+    """Delete what is too old to be kept, once a day, and record what the streams of each owner
+    keep, by which that day is done; return how many rows were deleted. Two statements."""
 
     def work(connection: Connection) -> int:
         pruned = sql.prune(connection)
