@@ -1,7 +1,7 @@
 -- How large streams were, and how far groups, at times of the past: what the tables *_history have (decision 103).
 
--- The one place that says how fine the past is known, and for how long: at most 2,103 rows for a stream, or for a group
--- and a stream.
+-- The one place that says how fine the past is known, and for how long at least: at most 2,416 rows for a stream, or for
+-- a group and a stream, as they are pruned once a day.
 CREATE OR REPLACE FUNCTION weir_internal.history_grains() RETURNS TABLE (grain integer, kept interval)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 3
 AS $$ VALUES (300, interval '1 day'), (3600, interval '30 days'), (86400, interval '1095 days') $$;

@@ -40,6 +40,18 @@ SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
               to_char(max(c.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), (array_agg(c.what || ' ' || c.name ORDER BY c.at DESC, c.what, c.name))[1]),
        'mend Postgres''s clock if it is behind; else the view weir.clocks_ahead says what waits until then', NULL, '{}', NULL, '{}'
 FROM weir.clocks_ahead c HAVING count(*) > 0
+UNION ALL
+SELECT 'not announced', 'amber', concat_ws(' ', w.stream_name, w.airflow, w.kind), w.stream_name, NULL,
+       weir_internal.clock_time(t.clock), 'Airflow is not told',
+       format('Airflow %s is not told what comes to stream %s.', quote_literal(w.airflow), w.stream_name),
+       'let its triggerer run, or unpause a DAG that is scheduled by the stream', NULL, '{}', 'stream', jsonb_build_object('name', w.stream_name)
+FROM weir_internal.watch w
+CROSS JOIN LATERAL (
+    SELECT a.stream_id, a.transaction_number FROM weir_internal.announcement a
+    WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
+    ORDER BY a.transaction_number LIMIT 1) a
+JOIN weir_internal.transaction t USING (stream_id, transaction_number)
+WHERE t.clock < weir_internal.now_clock() - 3600000000
 -- each annex: troubles.sql
 UNION ALL
 SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),
@@ -139,7 +151,7 @@ FROM (
     WINDOW w AS (PARTITION BY s.runs, j.dag_id, j.task_id, j.map_index)) j
 WHERE j.nth = 1;
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
-COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
+COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; not announced, for an hour; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';
 COMMENT ON COLUMN weir.troubles.subject IS 'What it is about; with the kind, its identity.';
 COMMENT ON COLUMN weir.troubles.stream IS 'The stream; null if it is about none alone.';

@@ -393,6 +393,18 @@ def test_an_hour_that_never_came_is_told_until_it_comes(database: Database, seve
     assert wrong(database) == []
 
 
+def test_an_airflow_that_is_not_told_of_a_commit_is_named(database: Database) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    watched = "SELECT watch_streams('airflow', '{events}', '{shop/orders}')"
+    database.transaction(lambda c: c.exec_driver_sql(watched))
+    lane.append({"0.0": 3})
+    assert wrong(database) == [], "it is told within seconds"
+    run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
+    assert wrong(database) == [("amber", "not announced", "shop/orders airflow events")]
+    run(database, "DELETE FROM announcement")
+    assert wrong(database) == []
+
+
 def test_damage_and_a_publication_that_fails_are_told(database: Database) -> None:
     lane = Lane.made(database, 1, name="shop/orders", publish="iceberg")
     lane.append({"0.0": 1})

@@ -144,6 +144,9 @@ def test_a_stream_and_a_group_that_rest_are_known_after_their_rows_are_pruned(
     pass_hours(owner, 26)
     lane.append({"0.0": 1})
     assert keep_history(database) == 2  # of five minutes, which are kept for a day
+    run(database, "UPDATE stream_history SET slot = slot - interval '40 days' WHERE grain = 3600")
+    assert keep_history(database) == 0  # once a day
+    run(database, "UPDATE stream_history SET slot = slot + interval '40 days' WHERE grain = 3600")
     capture(database)
     pass_hours(owner, 2)
     found = told(client, "time", of=f"{lane.name},{group.name}", hours=12)

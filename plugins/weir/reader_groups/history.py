@@ -19,11 +19,12 @@ def record_groups(database: Database, groups: Sequence[str]) -> None:
 
 
 def keep_history(database: Database) -> int:
-    """Record what the streams of each owner keep, and delete what is too old to be kept; return how
-    many rows that were. Two statements."""
+    """Delete what is too old to be kept, once a day, and record what the streams of each owner
+    keep, by which that day is done; return how many rows were deleted. Two statements."""
 
     def work(connection: Connection) -> int:
+        pruned = sql.prune(connection)
         sql.record_owners(connection)
-        return sql.prune(connection)
+        return pruned
 
     return commit_once(database, work)

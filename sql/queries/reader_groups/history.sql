@@ -25,15 +25,17 @@ ORDER BY o.owner, h.grain
 ON CONFLICT (owner, grain, slot) DO UPDATE SET streams = EXCLUDED.streams, bytes = EXCLUDED.bytes
 
 -- name: prune -> one
--- Delete the rows of the past that are older than such rows are kept; return how many.
-WITH streams AS (
-    DELETE FROM stream_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+-- Delete the rows of the past that are older than such rows are kept, unless that was done today (in UTC): it reads all
+-- of them. Return how many.
+WITH due AS MATERIALIZED (
+    SELECT g.grain, statement_timestamp() - g.kept AS before FROM history_grains() g
+    WHERE NOT EXISTS (SELECT FROM owner_history o JOIN history_slots(statement_timestamp()) n USING (grain, slot)
+                      WHERE o.grain = 86400)
+), streams AS (
+    DELETE FROM stream_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 ), groups AS (
-    DELETE FROM group_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+    DELETE FROM group_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 ), owners AS (
-    DELETE FROM owner_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+    DELETE FROM owner_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 )
 SELECT (SELECT count(*) FROM streams) + (SELECT count(*) FROM groups) + (SELECT count(*) FROM owners) AS pruned

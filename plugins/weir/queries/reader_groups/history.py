@@ -43,22 +43,23 @@ def record_owners(connection: Connection) -> None:
 
 
 PRUNE = text(
-    """WITH streams AS (
-    DELETE FROM stream_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+    """WITH due AS MATERIALIZED (
+    SELECT g.grain, statement_timestamp() - g.kept AS before FROM history_grains() g
+    WHERE NOT EXISTS (SELECT FROM owner_history o JOIN history_slots(statement_timestamp()) n USING (grain, slot)
+                      WHERE o.grain = 86400)
+), streams AS (
+    DELETE FROM stream_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 ), groups AS (
-    DELETE FROM group_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+    DELETE FROM group_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 ), owners AS (
-    DELETE FROM owner_history h USING history_grains() g
-    WHERE h.grain = g.grain AND h.slot < statement_timestamp() - g.kept RETURNING 1
+    DELETE FROM owner_history h USING due d WHERE h.grain = d.grain AND h.slot < d.before RETURNING 1
 )
 SELECT (SELECT count(*) FROM streams) + (SELECT count(*) FROM groups) + (SELECT count(*) FROM owners) AS pruned"""
 )
 
 
 def prune(connection: Connection) -> int:
-    """Delete the rows of the past that are older than such rows are kept; return how many."""
+    """Delete the rows of the past that are older than such rows are kept, unless that was done today (in UTC): it reads all of them. Return how many."""
     result = connection.execute(PRUNE)
     value: int = result.scalar_one()
     return value
