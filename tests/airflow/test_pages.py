@@ -111,7 +111,7 @@ def test_runs_are_listed_for_those_who_may_see_task_instances(
 ) -> None:  # fmt: skip
     class Manager:
         def is_authorized_dag(self, **given: Any) -> bool:
-            assert given["access_entity"] == access.DagAccessEntity.TASK_INSTANCE
+            assert given["access_entity"].name == "TASK_INSTANCE"
             return by_hand if given["details"].id else task_instances
 
         def get_authorized_dag_ids(self, **_given: Any) -> set[str]:

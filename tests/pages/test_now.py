@@ -4,6 +4,7 @@ import re
 import shlex
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import psycopg2
 import pytest
@@ -245,14 +246,15 @@ def job_ran(database: Database, *jobs: str, hours: int = 0) -> None:
     """Record that jobs with a schedule ran so many hours ago."""
     for job in jobs:
         task = RunId(f"weir_{job}", f"scheduled__{hours}", job)
-        database.transaction(lambda c, task=task, job=job: record_start(c, task, job, {}))
-        database.transaction(lambda c, task=task: record_end(c, task, "succeeded", report={}))
+        database.transaction(partial(record_start, run=task, job=job, arguments={}))
+        database.transaction(partial(record_end, run=task, state="succeeded", report={}))
         run(
             database,
             f"UPDATE job_run SET started_at = started_at - interval '{hours} hours' "
             "WHERE job = :job AND run_id = :run_id",
-            job=job, run_id=task.run_id,
-        )  # fmt: skip
+            job=job,
+            run_id=task.run_id,
+        )
 
 
 def test_jobs_that_do_not_run_though_there_is_work_are_told(
