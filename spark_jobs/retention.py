@@ -80,7 +80,7 @@ def said(arguments: Retention, report: RetentionReport) -> str:
     if (deleted := report["deleted"]) is not None:
         line += f"; {counted(deleted['deleted'], 'file')} deleted ({deleted['bytes']:,} bytes)"
     alerts = len(report["alerts"])
-    return line + (f"; {counted(alerts, 'alert')}, see above" if alerts else "")
+    return line + (f"; {counted(alerts, 'alert')}: see weir.retention_alerts" if alerts else "")
 
 
 ACTION = Action(__file__, Retention, run, said, UPKEEP, uses_spark=True)

@@ -41,18 +41,18 @@ AS $$
                 AND k.try_number > j.try_number)
         GROUP BY 1)
     SELECT d.day, h.hours, coalesce(o.files, 0), coalesce(o.appends, 0), coalesce(r.failed, 0)
-    FROM s CROSS JOIN days d
+    FROM s CROSS JOIN days d CROSS JOIN (SELECT min(a.since) AS since FROM append a) f
     CROSS JOIN LATERAL (
         SELECT array_agg(CASE
             WHEN b.has AND s.until >= b.hour + interval '1 hour' THEN 'complete'
             WHEN b.has THEN 'events'
             WHEN b.hour > s.now THEN 'ahead'
             WHEN s.oldest > 1 THEN 'not known'
-            WHEN s.until >= b.hour + interval '1 hour' THEN 'missing'
+            WHEN s.until >= b.hour + interval '1 hour' AND b.hour > f.since THEN 'missing'
             ELSE 'none' END ORDER BY b.hour) AS hours
         FROM (SELECT g.hour, EXISTS (SELECT FROM span p WHERE g.hour BETWEEN p.since AND p.until) AS has
               FROM generate_series(d.day::timestamp, d.day + interval '23 hours', interval '1 hour') AS g (hour)) b) h
     LEFT JOIN of_day o ON o.day = d.day
     LEFT JOIN refused r ON r.day = d.day
 $$;
-COMMENT ON FUNCTION weir_internal.calendar(text, date, integer) IS 'Days of a stream before one, by event time if it has one, else by when it was appended. hours: of each of 24 whether it is complete, by what its writers state; missing is one that is complete without an event. files and appends: those that begin on the day. failed: tasks that should have appended to it, and did not. It looks at the newest 10,000 appends.';
+COMMENT ON FUNCTION weir_internal.calendar(text, date, integer) IS 'Days of a stream before one, by event time if it has one, else by when it was appended. hours: of each of 24 whether it is complete, by what its writers state; missing is one after the first event that is complete without an event. files and appends: those that begin on the day. failed: tasks that should have appended to it, and did not. It looks at the newest 10,000 appends.';

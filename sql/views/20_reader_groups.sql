@@ -2,7 +2,14 @@ CREATE OR REPLACE VIEW weir.positions AS
 SELECT g.name AS reader_group, s.stream_name AS stream,
        weir_internal.segment_name(p.segment_id) AS segment, n.key_low, n.key_high, p.state, p.next_offset,
        CASE WHEN p.state = 'completed' THEN 0
-            ELSE greatest(coalesce(t.tail_offset, n.events) - coalesce(p.next_offset, 0), 0)
+            ELSE greatest(coalesce(t.tail_offset, n.events) - greatest(p.next_offset, CASE
+                WHEN s.head ? weir_internal.segment_name(p.segment_id) THEN (
+                    SELECT h.event_offset FROM weir_internal.cut_entries(s.head) h WHERE h.segment_id = p.segment_id)
+                WHEN n.sealed_epoch IS NOT NULL AND NOT EXISTS (  -- then all of it lies before the head
+                    SELECT FROM weir_internal.cut_entries(s.head) h JOIN weir_internal.segment f USING (segment_id)
+                    WHERE f.stream_id = p.stream_id AND f.creation_epoch < n.creation_epoch
+                      AND f.key_low < n.key_high AND f.key_high > n.key_low) THEN n.events
+                END, 0), 0)
        END AS unread_events,
        p.reader_id
 FROM weir_internal.reader_group_segment p
@@ -11,7 +18,7 @@ JOIN weir_internal.stream s USING (stream_id)
 JOIN weir_internal.segment n USING (stream_id, segment_id)
 LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id);
 COMMENT ON VIEW weir.positions IS 'The position of each group in each segment, the reader that owns the segment, and how much there is to read.';
-COMMENT ON COLUMN weir.positions.unread_events IS 'From the position to the present end of this segment; its successors are not included.';
+COMMENT ON COLUMN weir.positions.unread_events IS 'From the position (or from the head, if that is later) to the present end of this segment; its successors are not included.';
 
 -- key_space is the weight that the assignment of segments uses.
 CREATE OR REPLACE VIEW weir.assignment AS
@@ -365,7 +372,7 @@ WHERE s.state <> 'deleted' AND g.subscriber AND (c.alert = 'soon lost' OR s.rete
   AND a.at - c.span < clock_timestamp()
 UNION ALL
 SELECT s.stream_name, l.key, 'lost', d.decided_at,
-       format('subscriber %s lost %s unread events of stream %s (%s)', l.key, l.value, s.stream_name, d.reason)
+       format('subscriber %s lost %s of stream %s (%s)', l.key, weir_internal.counted(l.value::bigint, 'unread event'), s.stream_name, d.reason)
 FROM weir_internal.stream s
 JOIN weir_internal.retention_decision d USING (stream_id)
 CROSS JOIN LATERAL jsonb_each_text(d.lost) l

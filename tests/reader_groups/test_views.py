@@ -312,6 +312,28 @@ def test_positions_say_how_much_is_in_each_segment(lane: Lane) -> None:
     assert (found["0.0"]["key_low"], found["0.0"]["key_high"]) == (0, 0.5)
 
 
+def test_positions_count_nothing_that_was_truncated_as_unread(lane: Lane) -> None:
+    lane.append({"0.0": 6, "1.0": 2})
+    first = Group.made(lane, on_gap="skip")
+    low, high = lane.scale("0.0", parts=2)
+    lane.append({high: 5})
+    [merged] = lane.scale(high, "1.0", parts=1)
+    lane.append({merged: 9})
+    ahead = Group.made(lane, start=f"{low}=0, {high}=1, 1.0=2")
+
+    def left(group: Group) -> dict[str, int]:
+        return {row["segment"]: row["unread_events"] for row in see(group, "positions")}
+
+    for head, of_first, of_ahead in (
+        ("0.0=4, 1.0=0", {"0.0": 2, "1.0": 2}, {low: 0, high: 4, "1.0": 0}),
+        (f"0.0=5, {merged}=future", {"0.0": 1, "1.0": 0}, {low: 0, high: 4, "1.0": 0}),
+        (f"{low}=0, {high}=3, {merged}=future", {"0.0": 0, "1.0": 0}, {low: 0, high: 2, "1.0": 0}),
+        (f"{low}=0, {merged}=4", {"0.0": 0, "1.0": 0}, {low: 0, high: 0, "1.0": 0}),
+    ):
+        lane.truncate(head)
+        assert (left(first), left(ahead)) == (of_first, of_ahead), head
+
+
 def test_open_batches_say_who_has_them_since_when(lane: Lane) -> None:
     lane.append({"0.0": 6, "1.0": 2})
     group = Group.made(lane)
