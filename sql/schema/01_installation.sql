@@ -33,7 +33,7 @@ COMMENT ON COLUMN weir_internal.installation.installation_id IS 'Also in the fil
 COMMENT ON COLUMN weir_internal.installation.created_at IS 'When the database was first migrated.';
 COMMENT ON COLUMN weir_internal.installation.sweep_count IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
 COMMENT ON COLUMN weir_internal.installation.swept_at IS 'When the last one began; null: there was none.';
-COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
+COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered, or the backup from which it was restored since. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
 COMMENT ON COLUMN weir_internal.installation.warehouse IS 'Where the warehouse is, as the first job found it, for those who read files without Weir''s settings; null before, and after a recovery.';
 COMMENT ON COLUMN weir_internal.installation.batches_pruned IS 'Batches that ended before it may have been pruned, and no others; null: none was.';
 COMMENT ON COLUMN weir_internal.installation.one IS 'Always true: keeps the table at one row.';

@@ -13,6 +13,7 @@ import pytest
 
 from tests.arrow.conftest import lake
 from tests.conftest import TestDatabase
+from tests.crash.jobs import wait_for
 from tests.local.test_backups import (
     REPOSITORY,
     admin,
@@ -54,6 +55,33 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+# Stops a restore while its pg_restore waits for what another session made, alone or with it.
+MIDDLE = """
+import os, signal, sys, threading, time
+import psycopg2
+from weir.local.postgres_programs import Programs
+from weir.terminal.__main__ import main
+whole, both = Programs.run, sys.argv.pop(1) == "both"
+def run(self, program, dsn, *given):
+    if program == "pg_restore" and dsn:
+        held, seen = psycopg2.connect(dsn), psycopg2.connect(dsn)
+        held.cursor().execute("CREATE SCHEMA weir_staging")
+        seen.autocommit = True
+        threading.Thread(target=stop, args=[seen.cursor()]).start()
+    whole(self, program, dsn, *given)
+def stop(cursor):
+    waits = False
+    while not waits:
+        time.sleep(0.01)
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                       "AND application_name = 'pg_restore' AND datname = current_database()")
+        waits = cursor.fetchone()[0]
+    os.killpg(0, signal.SIGKILL) if both else os.kill(os.getpid(), signal.SIGKILL)
+Programs.run = run
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def environ(server: EmbeddedPostgres, name: str, warehouse: Path, state: Path) -> dict[str, str]:
     return os.environ | {
         "PYTHONPATH": str(REPOSITORY / "plugins"), "WEIR_STATE": str(state),
@@ -70,14 +98,15 @@ def test_a_restore_that_is_killed_anywhere_lets_nobody_append_and_goes_on(
     lane: str, settings: Settings, tmp_path: Path, target: str,
     test_database: TestDatabase, postgres_server: EmbeddedPostgres,
 ) -> None:  # fmt: skip
-    append(settings, lane, 0)
+    for number in range(9):
+        append(settings, lane, number)
     folder, elsewhere = tmp_path / "backup", tmp_path / "elsewhere"
     backed_up(settings, admin(postgres_server, test_database.name), folder)
     there = replace(
         settings, database=postgres_server.dsn(target, "weir_app"), warehouse=str(elsewhere)
     )
     for step in (
-        "_files before", "_files after", "_database before", "programs_for before",
+        "_files before", "_put after", "_files after", "_database before", "programs_for before",
         "_database after",
     ):  # fmt: skip
         name, when = step.split()
@@ -87,6 +116,10 @@ def test_a_restore_that_is_killed_anywhere_lets_nobody_append_and_goes_on(
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == -signal.SIGKILL, done.stderr
+        there_are = len([*elsewhere.rglob("*.parquet")])
+        assert there_are == 0 if step == "_files before" else 0 < there_are <= 9
+        if step == "_put after":
+            assert there_are < 9
         if step == "programs_for before":  # which has emptied the database
             continue
         with opened(postgres_server, target) as database:
@@ -96,7 +129,41 @@ def test_a_restore_that_is_killed_anywhere_lets_nobody_append_and_goes_on(
     assert restored(postgres_server, folder, target, elsewhere).damaged == []
     with opened(postgres_server, target) as database:
         recover(database, str(elsewhere), unknown_files="keep", request_id="r")
-    assert read(there, lane) == [0]
+    assert read(there, lane) == [*range(9)]
+    assert [one for one in elsewhere.rglob("*") if one.name.endswith(".new")] == []
+    close_shared()
+
+
+@pytest.mark.parametrize("who", ["both", "it"])
+def test_a_restore_that_is_killed_in_the_middle_of_pg_restore_goes_on(
+    who: str, lane: str, settings: Settings, tmp_path: Path, target: str,
+    test_database: TestDatabase, postgres_server: EmbeddedPostgres,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    folder, elsewhere = tmp_path / "backup", tmp_path / "elsewhere"
+    backed_up(settings, admin(postgres_server, test_database.name), folder)
+    done = subprocess.run(
+        [sys.executable, "-c", MIDDLE, who, "restore", str(folder)],
+        env=environ(postgres_server, target, elsewhere, settings.state), cwd=tmp_path,
+        capture_output=True, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    running = f"""SELECT FROM pg_stat_activity WHERE datname = '{target}'
+        AND application_name = 'pg_restore'"""
+    with opened(postgres_server, test_database.name, "postgres") as database:
+        wait_for("the end of pg_restore", lambda: not rows(database, running))
+    with opened(postgres_server, target, "postgres") as database:
+        there = rows(database, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^weir_'")
+        assert (len(there) == 1) == (who == "both")  # which say from what it is restored
+    capsys.readouterr()
+    assert restored(postgres_server, folder, target, elsewhere).damaged == []
+    said = "the database was restored from this backup before" in capsys.readouterr().out
+    assert said == (who == "it")  # pg_restore went on alone
+    with opened(postgres_server, target) as database:
+        with raises("database_restored"):
+            check_warehouse_ownership(database, str(elsewhere))
+        recover(database, str(elsewhere), unknown_files="keep", request_id="r")
     close_shared()
 
 
@@ -157,6 +224,46 @@ def test_a_restore_takes_no_streams_that_were_made_meanwhile_and_no_older_server
     with opened(postgres_server, target, "postgres") as database:
         assert rows(database, "SELECT stream FROM weir.streams") == [("shop/mine",)]
     close_shared()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_restored_database_that_was_recovered_and_moved_is_no_unfinished_restore(
+    ended: bool, lane: str, settings: Settings, tmp_path: Path, target: str,
+    test_database: TestDatabase, postgres_server: EmbeddedPostgres,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    append(settings, lane, 0)
+    folder, elsewhere = tmp_path / "backup", tmp_path / "elsewhere"
+    backed_up(settings, admin(postgres_server, test_database.name), folder)
+    postgres_server.psql(f"COMMENT ON DATABASE {target} IS 'mine'")
+    with monkeypatch.context() as killed:
+        if not ended:
+            killed.setattr(restore, "_end", lambda *_: None)
+        restored(postgres_server, folder, target, elsewhere)
+    with opened(postgres_server, target) as database:
+        said = "SELECT shobj_description(oid, 'pg_database') AS said FROM pg_database"
+        assert rows(database, f"{said} WHERE datname = '{target}'") == [("mine",)]
+        left = rows(database, "SELECT FROM pg_namespace WHERE nspname = 'weir_restoring'")
+        assert len(left) == (not ended)
+        recover(database, str(elsewhere), unknown_files="keep", request_id="r")
+    there = replace(
+        settings, database=postgres_server.dsn(target, "weir_app"), warehouse=str(elsewhere)
+    )
+    append(there, lane, 1)
+    close_shared()
+    moved = f"{target}_moved"
+    postgres_server.psql(f"ALTER DATABASE {target} RENAME TO {moved}")
+    postgres_server.psql(f"CREATE DATABASE {target} TEMPLATE {moved} OWNER weir_owner")
+    with raises("argument_invalid another backup"):
+        restored(postgres_server, folder, target, elsewhere)
+    with opened(postgres_server, target) as database:
+        recover(database, str(elsewhere), unknown_files="keep", request_id="r")
+    backed_up(there, admin(postgres_server, target), tmp_path / "next")
+    close_shared()
+    for one in (target, moved):
+        postgres_server.psql(f"DROP DATABASE {one} WITH (FORCE)")
+    postgres_server.psql(f"CREATE DATABASE {target} OWNER weir_owner")
+    assert restored(postgres_server, tmp_path / "next", target, tmp_path / "third").files == 2
 
 
 def test_what_another_owner_had_belongs_to_the_owner_here(

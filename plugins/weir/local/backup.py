@@ -46,7 +46,8 @@ Say = Callable[[str], object]
 class Manifest:
     """What a backup says of itself. `server`: the version of PostgreSQL; `programs`: that of what
     dumped it. `copied`: whether the warehouse is in it. `lacks`: files that were missing. `owner`:
-    who owns what Weir made; empty if that was not written down."""
+    who owns what Weir made, and `incarnation`: of which one the database said that it was; empty if
+    that was not written down."""
 
     weir: str
     layout: str
@@ -64,6 +65,7 @@ class Manifest:
     roles: Sequence[str]
     lacks: Sequence[str]
     owner: str = ""
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,10 @@ def _dump(database: Database, dsn: str, file: Path, say: Say) -> _Seen:
         moment = sql.moment(connection)
         programs = programs_for(moment.server)
         say(f"dumping the database by the programs of PostgreSQL {programs.version}")
-        programs.run("pg_dump", dsn, "-Fc", f"--snapshot={moment.snapshot}", "-f", str(file))
+        programs.run(
+            "pg_dump", dsn, "-Fc", "-N", "weir_restoring", f"--snapshot={moment.snapshot}",
+            "-f", str(file),
+        )  # fmt: skip
         files = [Listed(*one) for one in sql.files(connection)]
         return _Seen(moment, files, sql.roles(connection), programs.version)
 
@@ -176,7 +181,7 @@ def _finish(
         weir.__version__, newest_layout(), str(seen.moment.installation_id), seen.moment.at,
         seen.moment.server, seen.programs, found.sha256, hashlib.sha256(written).hexdigest(),
         len(files), sum(one.bytes for one in files), warehouse, copied,
-        b"".join(marker).decode(), seen.roles, lacks, seen.moment.owner,
+        b"".join(marker).decode(), seen.roles, lacks, seen.moment.owner, seen.moment.incarnation,
     )  # fmt: skip
     if copied:
         # What was erased or swept meanwhile is not kept by a backup, either.

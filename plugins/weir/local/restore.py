@@ -2,7 +2,8 @@
 
 The marker of the warehouse comes first, so that nobody appends there by an empty database, then the
 files, then the database as one transaction: a restore that is interrupted has restored nothing that
-anybody reads, and goes on when it is run again. The comment of the database says from what.
+anybody reads, and goes on when it is run again. A schema that no dump has says from what, and after
+that the incarnation of the installation, until a recovery.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +99,7 @@ def _restore(
         else:
             _database(database, folder, manifest, admin if whole else owner, whole, say)
         migrate.upgrade(owner)
+        database.transaction(lambda c: _end(c, manifest))
         lost = [*manifest.lacks, *sorted(damaged)]
         users = database.snapshot(lambda c: sql.users(c, paths=lost))
     found = manifest.files - len(damaged)
@@ -113,9 +115,11 @@ def _said(manifest: Manifest) -> str:
 def _restored_before(connection: Connection, manifest: Manifest) -> bool:
     """Return whether the database was restored from this backup, and not recovered since. Raises
     InvalidInput if it has streams of anything else."""
-    here = sql.there(connection)
-    mine = str(here.installation_id) == manifest.installation_id and here.moved
-    if here.used and not (mine and here.said == _said(manifest)):
+    here, said = sql.there(connection), _said(manifest)
+    # As dumped: a recovery, of which this does not know, would have changed it.
+    begun = here.begun == said and here.incarnation == manifest.incarnation
+    if here.used and not begun and here.incarnation != said:
+        mine = str(here.installation_id) == manifest.installation_id and here.moved
         of = " of another backup" if mine else ""
         raise InvalidInput(
             "argument_invalid",
@@ -123,6 +127,12 @@ def _restored_before(connection: Connection, manifest: Manifest) -> bool:
             "another database and another warehouse in weir.toml.",
         )
     return here.used
+
+
+def _end(connection: Connection, manifest: Manifest) -> None:
+    """Let the installation say from which backup it is, instead of the schema."""
+    sql.say(connection, said=_said(manifest))
+    sql.end(connection)
 
 
 def _mark(manifest: Manifest, warehouse: str) -> None:

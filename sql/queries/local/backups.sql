@@ -8,7 +8,7 @@ SELECT installation_id, pg_export_snapshot() AS snapshot,
        to_char(clock_timestamp(), 'YYYY-MM-DD HH24:MI:SS') AS at,
        set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
        CAST((SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'weir_internal') AS text)
-           AS owner
+           AS owner, incarnation
 FROM installation
 
 -- name: files -> many
@@ -38,12 +38,13 @@ SELECT pg_try_advisory_xact_lock(7305808869231650152) AS locked,
        CAST(current_user AS text) AS login, current_setting('is_superuser') = 'on' AS may_all
 
 -- name: there -> one
--- Return which installation is here, whether it has streams, whether it is one that was restored and
--- not recovered since, and what `emptying` said of the database.
--- null: said
-SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation <> incarnation() AS moved,
-       (SELECT shobj_description(oid, 'pg_database') FROM pg_database
-        WHERE datname = current_database()) AS said
+-- Return which installation is here, whether it has streams, of which incarnation it says that it is,
+-- and whether of another one than this, and what `emptying` said, unless that restore ended.
+-- null: begun
+SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation,
+       incarnation <> incarnation() AS moved,
+       (SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace
+        WHERE nspname = 'weir_restoring') AS begun
 FROM installation
 
 -- name: may_give -> one
@@ -51,14 +52,23 @@ FROM installation
 SELECT current_setting('is_superuser') = 'on' AS may_give
 
 -- name: emptying -> many
--- Return statements that make roles that are missing, drop what a migration made, and say of the
--- database, in its comment, what is restored into it.
+-- Return statements that make roles that are missing, drop what a migration made, and say what is
+-- restored, in the comment of a schema that no dump has.
 SELECT format('CREATE ROLE %I', r) AS statement
 FROM unnest(CAST(:roles AS text[])) AS r WHERE r NOT IN (SELECT rolname FROM pg_roles)
 UNION ALL
 SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
-WHERE nspname IN ('weir', 'weir_internal', 'weir_staging', 'weir_ducklake')
-UNION ALL SELECT format('COMMENT ON DATABASE %I IS %L', current_database(), CAST(:said AS text))
+WHERE nspname IN ('weir', 'weir_internal', 'weir_staging', 'weir_ducklake', 'weir_restoring')
+UNION ALL SELECT 'CREATE SCHEMA weir_restoring'
+UNION ALL SELECT format('COMMENT ON SCHEMA weir_restoring IS %L', CAST(:said AS text))
+
+-- name: say -> none
+-- Say what was restored, until a recovery says which incarnation this is.
+UPDATE installation SET incarnation = :said WHERE incarnation <> incarnation()
+
+-- name: end -> none
+-- Drop what `emptying` made.
+DROP SCHEMA IF EXISTS weir_restoring
 
 -- name: users -> many
 -- Return files with the streams, or the adjunct stores, that they are of.

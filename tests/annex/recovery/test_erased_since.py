@@ -1,6 +1,7 @@
 """After a restore the report says that erasures since the backup are not known, and which."""
 
 import json
+import time
 from typing import Any
 
 import weir
@@ -54,6 +55,22 @@ def test_a_report_says_that_erasures_since_the_backup_are_unknown_and_what_shows
         assert store.recover()["erased"]["unknown_since"] is None
         assert store.erase("shop/orders", **ASKED)["signed"]
         assert WHO not in store.read("shop/orders")["customer"].to_pylist()
+
+
+def test_what_is_made_in_a_restored_database_hides_no_erasure(
+    database: Database, settings: Settings, restore: Restore
+) -> None:
+    _, restored = erased_after_a_backup(database, settings, restore)
+    with weir.open(settings=restored) as store:
+        before = store.recover()["erased"]["unknown_since"]
+        time.sleep(1)  # it is said in whole seconds
+        store.create_stream("shop/new", "customer")
+        store.create_reader_group("new", ["shop/new"])
+        with raises("database_restored"):
+            store.append("shop/new", [{"customer": "ann"}])
+        with raises("database_restored"):
+            store.erase("shop/orders", **ASKED)
+        assert store.recover()["erased"]["unknown_since"] == before
 
 
 def test_what_is_no_certificate_is_refused_without_saying_what_it_is(

@@ -12,7 +12,7 @@ MOMENT = text(
        to_char(clock_timestamp(), 'YYYY-MM-DD HH24:MI:SS') AS at,
        set_config('idle_in_transaction_session_timeout', '0', true) AS waits,
        CAST((SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'weir_internal') AS text)
-           AS owner
+           AS owner, incarnation
 FROM installation"""
 )
 
@@ -26,6 +26,7 @@ class Moment(NamedTuple):
     at: str
     waits: str
     owner: str
+    incarnation: str
 
 
 def moment(connection: Connection) -> Moment:
@@ -99,9 +100,10 @@ def alone(connection: Connection) -> Alone:
 
 
 THERE = text(
-    """SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation <> incarnation() AS moved,
-       (SELECT shobj_description(oid, 'pg_database') FROM pg_database
-        WHERE datname = current_database()) AS said
+    """SELECT installation_id, EXISTS (SELECT FROM stream) AS used, incarnation,
+       incarnation <> incarnation() AS moved,
+       (SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace
+        WHERE nspname = 'weir_restoring') AS begun
 FROM installation"""
 )
 
@@ -111,12 +113,13 @@ class There(NamedTuple):
 
     installation_id: UUID
     used: bool
+    incarnation: str
     moved: bool
-    said: str | None
+    begun: str | None
 
 
 def there(connection: Connection) -> There:
-    """Return which installation is here, whether it has streams, whether it is one that was restored and not recovered since, and what `emptying` said of the database."""
+    """Return which installation is here, whether it has streams, of which incarnation it says that it is, and whether of another one than this, and what `emptying` said, unless that restore ended."""
     result = connection.execute(THERE)
     row = result.one()
     return There._make(row)
@@ -137,15 +140,34 @@ EMPTYING = text(
 FROM unnest(CAST(:roles AS text[])) AS r WHERE r NOT IN (SELECT rolname FROM pg_roles)
 UNION ALL
 SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
-WHERE nspname IN ('weir', 'weir_internal', 'weir_staging', 'weir_ducklake')
-UNION ALL SELECT format('COMMENT ON DATABASE %I IS %L', current_database(), CAST(:said AS text))"""
+WHERE nspname IN ('weir', 'weir_internal', 'weir_staging', 'weir_ducklake', 'weir_restoring')
+UNION ALL SELECT 'CREATE SCHEMA weir_restoring'
+UNION ALL SELECT format('COMMENT ON SCHEMA weir_restoring IS %L', CAST(:said AS text))"""
 )
 
 
 def emptying(connection: Connection, *, roles: Sequence[str], said: str) -> list[str]:
-    """Return statements that make roles that are missing, drop what a migration made, and say of the database, in its comment, what is restored into it."""
+    """Return statements that make roles that are missing, drop what a migration made, and say what is restored, in the comment of a schema that no dump has."""
     result = connection.execute(EMPTYING, {"roles": list(roles), "said": said})
     return [row[0] for row in result]
+
+
+SAY = text("""UPDATE installation SET incarnation = :said WHERE incarnation <> incarnation()""")
+
+
+def say(connection: Connection, *, said: str) -> None:
+    """Say what was restored, until a recovery says which incarnation this is."""
+    result = connection.execute(SAY, {"said": said})
+    result.close()
+
+
+END = text("""DROP SCHEMA IF EXISTS weir_restoring""")
+
+
+def end(connection: Connection) -> None:
+    """Drop what `emptying` made."""
+    result = connection.execute(END)
+    result.close()
 
 
 USERS = text(

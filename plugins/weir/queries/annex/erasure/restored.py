@@ -6,14 +6,15 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 KNOWN_UNTIL = text(
-    """SELECT to_char(max(m.moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS until FROM (
-    SELECT clock_time(max(last_clock)) AS moment FROM stream
-    UNION ALL SELECT max(updated_at) FROM job_run WHERE job <> 'recover') m"""
+    """SELECT to_char(greatest(
+    (SELECT max(opened_at) FROM transaction WHERE state = 'committed'),
+    (SELECT max(greatest(asked_at, done_at)) FROM erasure_request),
+    (SELECT swept_at FROM installation)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS until"""
 )
 
 
 def known_until(connection: Connection) -> str | None:
-    """Return the last moment of which the database knows."""
+    """Return the last moment of which the database knows, by what nobody does in a restored one before its recovery: streams may be made there, and appends open, but none commits."""
     result = connection.execute(KNOWN_UNTIL)
     value: str | None = result.scalar_one()
     return value
