@@ -259,6 +259,20 @@ def test_what_was_made_of_events_that_one_does_not_see_is_not_shown(
     assert (body["others"], body["lacks"] is None) == ([], False)
 
 
+def test_only_what_the_group_itself_wrote_is_read(
+    client: TestClient, store: weir.StreamStore, database: Database
+) -> None:
+    store.fork_reader_group("totals", "theirs")
+    process(store, plain, group="theirs")
+    process(store, plain)
+    again(store, plain)
+    theirs = "(SELECT path FROM parquet_output WHERE group_name = 'theirs')"
+    for path in (theirs, f"'totals/group=totals/../../' || {theirs}"):
+        run(database, f"UPDATE parquet_output SET path = {path} WHERE group_name = 'totals'")
+        refused = client.get(f"/api/{GROUP}", params={"other": "totals"})
+        assert refused.status_code == 404, refused.text
+
+
 def test_whoever_may_not_see_events_sees_no_output(
     viewing: Settings, store: weir.StreamStore
 ) -> None:
