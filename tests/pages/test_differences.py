@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.chance import cases
 from weir.errors import InvalidInput
+from weir.pages import differences
 from weir.pages.differences import Compared, File, NoPlaces, columns_of, compare
 
 
@@ -151,6 +153,14 @@ def test_only_so_many_rows_of_each_kind_are_shown_and_all_are_counted() -> None:
     kinds = Counter((row.old is None, row.new is None) for row in found.rows)
     assert set(kinds.values()) == {4}
     assert found.rows[0] == ({"k": 20, "n": 0}, {"k": 20, "n": 1}, ["n"])
+
+
+def test_rows_that_differ_are_read_again_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 1.0, 9.0])  # when each of two files is read, and the first again
+    monkeypatch.setattr(differences, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    with pytest.raises(InvalidInput) as refused:
+        compared(pa.table({"n": [1]}), pa.table({"n": [2]}), until=5.0)
+    assert refused.value.code == "answer_too_large"
 
 
 def test_rows_of_other_events_do_not_count() -> None:

@@ -198,8 +198,8 @@ def compare(
         pairs = pairs[np.argsort(pairs[:, 0])]
         gone, come = gone.only(~first), come.only(~second)
     names = [one.name for one in columns]
-    was = _shown(old, [*pairs[:most, 0], *gone.numbers[:most]], names, found)
-    are = _shown(new, [*pairs[:most, 1], *come.numbers[:most]], names, found)
+    was = _shown(old, [*pairs[:most, 0], *gone.numbers[:most]], names, found, until)
+    are = _shown(new, [*pairs[:most, 1], *come.numbers[:most]], names, found, until)
     both = min(len(pairs), most)
     rows = [
         Row(one.values, other.values, [n for n in found if one.hashes[n] != other.hashes[n]])
@@ -265,12 +265,7 @@ def _read(
     first = 0
     for file in files:
         for rows, given in file.pieces(list(kinds)):
-            if time.monotonic() > until:
-                raise InvalidInput(
-                    "answer_too_large",
-                    "it takes too long to compare these outputs here; choose a batch of fewer "
-                    "events, or compare them in a terminal.",
-                )
+            _check_time(until)
             columns = {name: _as(name, given.get(name), kinds[name], rows) for name in kinds}
             keys = _hashes([columns[name] for name in key], rows)
             numbers = np.arange(first, first + rows)
@@ -280,6 +275,15 @@ def _read(
                 part = part.only(_inside(columns[PLACE[0]], columns[PLACE[1]], within))
             parts.append(part)
     return _Read(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+
+
+def _check_time(until: float) -> None:
+    if time.monotonic() > until:
+        raise InvalidInput(
+            "answer_too_large",
+            "it takes too long to compare these outputs here; choose a batch of fewer events, or "
+            "compare them in a terminal.",
+        )
 
 
 def _as(name: str, given: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
@@ -340,7 +344,7 @@ class _Seen(NamedTuple):
 
 def _shown(
     files: Sequence[Source], numbers: Sequence[np.int64], names: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
+    kinds: Mapping[str, pa.DataType], until: float,
 ) -> list[_Seen]:  # fmt: skip
     """Return rows by their numbers over all files: only the row groups that have one are read."""
     wanted, found, first = np.sort(np.array(numbers, np.int64)), dict[int, _Seen](), 0
@@ -351,6 +355,7 @@ def _shown(
                 first = past
                 continue
             for rows, given in file.pieces(names, part):
+                _check_time(until)
                 begin, end = np.searchsorted(wanted, [first, first + rows])
                 those = pa.array(wanted[begin:end] - first)
                 some = {name: one.take(those) for name, one in given.items()}
