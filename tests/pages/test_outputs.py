@@ -16,6 +16,7 @@ import weir
 from tests.pages.conftest import Served, look, told
 from tests.pages.serving import anybody
 from tests.world.streams import run
+from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
 from weir.pages import kept_outputs, outputs
 from weir.pages.app import Access, create_app
@@ -194,6 +195,24 @@ def test_what_was_appended_to_a_stream_is_compared_and_what_was_truncated_is_not
     store.truncate_stream("shop/out", "tail", dry_run=False)
     gone = client.get(f"/api/{GROUP}")
     assert (gone.status_code, gone.json()["error"]["code"]) == (404, "output_not_found")
+
+
+def test_appended_events_are_read_a_row_group_at_a_time(
+    client: TestClient, store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_stream("shop/out", "n")
+    process(store, plain, "stream:shop/out")
+    again(store, changed, output="stream:shop/out")
+    read, sizes = kept_outputs.read_rows, list[int]()
+
+    def counting(settings: Settings, part: FileSlice, *how: Any) -> pa.Table:
+        sizes.append(part.end_row - part.first_row)
+        return read(settings, part, *how)
+
+    monkeypatch.setattr(kept_outputs, "read_rows", counting)
+    monkeypatch.setattr(kept_outputs, "GROUP_ROWS", 8)
+    assert counts(told(client, GROUP, key="n")) == (26, 3, 1, 1)
+    assert max(sizes) == 8
 
 
 def test_events_that_only_one_run_has_read_are_counted(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -17,6 +17,7 @@ from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, Unavailable
 from weir.kernel.schema import to_arrow, to_read
+from weir.kernel.stage import GROUP_ROWS
 from weir.model.declared_columns import declared_columns
 from weir.pages.differences import AT_ONCE, File, Source, Spans
 from weir.queries.pages import group_work
@@ -301,9 +302,13 @@ class Events:
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """Yield the events as a `Source` does."""
         own = [name for name in names if name in self.schema.names]
-        rows = read_rows(self.settings, self.slice, self.schema, own)
-        for batch in rows.combine_chunks().to_batches(AT_ONCE):
-            yield batch.num_rows, {name: batch.column(name) for name in own}
+        first, end = self.slice.first_row, self.slice.end_row
+        begins = [first, *range(first - first % GROUP_ROWS + GROUP_ROWS, end, GROUP_ROWS), end]
+        for begin, past in pairwise(begins):  # a row group at a time, however long its values are
+            some = self.slice._replace(first_row=begin, end_row=past)
+            rows = read_rows(self.settings, some, self.schema, own)
+            for batch in rows.combine_chunks().to_batches(AT_ONCE):
+                yield batch.num_rows, {name: batch.column(name) for name in own}
 
 
 def _events(
