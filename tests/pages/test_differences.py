@@ -3,9 +3,12 @@ whatever their types are."""
 
 import io
 import math
+import os
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +28,8 @@ def file(table: pa.Table, **folders: Any) -> File:
     """A file with the rows of a table, of few rows in each row group."""
     kept = io.BytesIO()
     pq.write_table(table, kept, row_group_size=3)
-    return File(pq.ParquetFile(kept), {name: pa.scalar(one) for name, one in folders.items()})
+    opened = partial(pa.BufferReader, kept.getvalue())
+    return File(opened, {name: pa.scalar(one) for name, one in folders.items()})
 
 
 def compared(old: pa.Table, new: pa.Table, **how: Any) -> Compared:
@@ -180,6 +184,21 @@ def test_values_in_the_names_of_folders_are_columns() -> None:
     found = compare(old, new, columns_of(old, new))
     assert counts(found) == (2, 0, 0, 2)
     assert found.rows[0].new == {"n": 1, "day": "tue"}
+
+
+def test_no_file_stays_open_and_one_that_was_replaced_is_not_taken_for_what_it_was(
+    tmp_path: Path,
+) -> None:
+    tables = [pa.table({"n": [number]}) for number in range(50)]
+    for i, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    files = [File(partial(pa.OSFile, str(tmp_path / f"{i}.parquet")), {}) for i in range(50)]
+    before = len(os.listdir("/proc/self/fd"))
+    assert counts(compare(files, files, columns_of(files, files))) == (50, 0, 0, 0)
+    assert len(os.listdir("/proc/self/fd")) == before
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "7.parquet")
+    with pytest.raises(OSError, match="replaced"):
+        compare(files, files, columns_of(files, files))
 
 
 def test_a_column_that_files_of_one_side_lack_is_null_there() -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection
 
@@ -346,7 +346,7 @@ def _open(system: fs.FileSystem, folder: str, below: str, partitions: str) -> Fi
         column.name: pa.scalar(None if text == _NULL else text, pa.string()).cast(column.type)
         for column, text in zip(columns, texts, strict=True)
     }
-    return File(pq.ParquetFile(system.open_input_file(f"{folder}/{below}")), values)
+    return File(partial(system.open_input_file, f"{folder}/{below}"), values)
 
 
 def _segment(bound: dict[str, int]) -> int:
