@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
@@ -16,6 +17,7 @@ import weir
 from tests.pages.conftest import Served, look, told
 from tests.pages.serving import anybody
 from tests.world.streams import run
+from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
 from weir.pages import kept_outputs, outputs
@@ -160,7 +162,7 @@ def test_columns_that_were_added_dropped_or_changed_their_type_are_told(
 
 
 def test_outputs_in_folders_of_values_are_compared_with_a_fork(
-    client: TestClient, store: weir.StreamStore
+    client: TestClient, store: weir.StreamStore, tmp_path: Path
 ) -> None:
     store.fork_reader_group("totals", "newer")
     process(store, plain)
@@ -174,6 +176,9 @@ def test_outputs_in_folders_of_values_are_compared_with_a_fork(
     assert counts(body) == (30, 0, 0, 0)
     assert (body["old"]["output"], body["new"]["output"]) == ("parquet:totals", "parquet:fresh")
     assert [(one["name"], one["new"]) for one in body["columns"]][-1] == ("large", "boolean")
+    [folder] = (tmp_path / "out/fresh").glob("*/*/*")
+    pq.write_table(pa.table({"n": [1], "amount": [0.5]}), folder / "beside.parquet")
+    assert counts(told(client, "groups/newer/outputs")) == (30, 0, 0, 1)
 
 
 def test_what_was_appended_to_a_stream_is_compared_and_what_was_truncated_is_not(
@@ -203,11 +208,11 @@ def test_appended_events_are_read_a_row_group_at_a_time(
     store.create_stream("shop/out", "n")
     process(store, plain, "stream:shop/out")
     again(store, changed, output="stream:shop/out")
-    read, sizes = kept_outputs.read_rows, list[int]()
+    sizes = list[int]()
 
     def counting(settings: Settings, part: FileSlice, *how: Any) -> pa.Table:
         sizes.append(part.end_row - part.first_row)
-        return read(settings, part, *how)
+        return read_rows(settings, part, *how)
 
     monkeypatch.setattr(kept_outputs, "read_rows", counting)
     monkeypatch.setattr(kept_outputs, "GROUP_ROWS", 8)

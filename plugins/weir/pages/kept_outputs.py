@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -16,6 +15,7 @@ from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, Unavailable
+from weir.kernel.folder_files import values_in
 from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.stage import GROUP_ROWS
 from weir.model.declared_columns import declared_columns
@@ -30,7 +30,6 @@ from weir.warehouse.paths import group_folder
 NEWEST = 50  # batches that are looked through for one whose events were read again
 MOST_BATCHES = 200  # that are compared with as many others
 MOST_READERS = 1000  # batches, of all groups, that have read some events
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 Batches = Sequence[Reader]  # of one group, between two of its resets
 
 
@@ -341,10 +340,10 @@ def _hidden(path: str) -> bool:
 
 def _open(system: fs.FileSystem, folder: str, below: str, partitions: str) -> File:
     columns = to_arrow(declared_columns(partitions)) if partitions else pa.schema([])
-    texts = [unquote(part.partition("=")[2]) for part in below.split("/")[:-1]]
+    texts = values_in(below)
     values = {
-        column.name: pa.scalar(None if text == _NULL else text, pa.string()).cast(column.type)
-        for column, text in zip(columns, texts, strict=True)
+        column.name: pa.scalar(texts.get(column.name), pa.string()).cast(column.type)
+        for column in columns
     }
     return File(partial(system.open_input_file, f"{folder}/{below}"), values)
 
