@@ -20,8 +20,10 @@ from tests.world.streams import run
 from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
+from weir.errors import InvalidInput
 from weir.pages import kept_outputs, outputs
 from weir.pages.app import Access, create_app
+from weir.pages.kept_outputs import Pair, Wanted, find_pair, widened
 from weir.settings import Settings
 from weir.terminal.__main__ import parser
 from weir.terminal.look import Terminal
@@ -387,6 +389,18 @@ def test_what_is_too_much_is_refused(
         monkeypatch.setattr(outputs, "PAGE", kept_outputs.Limits(*limits))
         refused = client.get(f"/api/{GROUP}").json()
         assert refused["error"]["code"] == "answer_too_large", limits
+
+
+def test_batches_that_hang_together_are_looked_for_within_the_time(
+    store: weir.StreamStore, database: Database
+) -> None:
+    process(store, plain, events=10)
+    again(store, changed)
+    pair = database.snapshot(lambda c: find_pair(c, Wanted("totals")))
+    assert isinstance(pair, Pair)
+    with pytest.raises(InvalidInput) as refused:
+        database.snapshot(lambda c: widened(c, pair, until=0.0))
+    assert refused.value.code == "answer_too_large"
 
 
 def test_a_terminal_says_the_same(

@@ -277,7 +277,7 @@ def _read(
     first = 0
     for file in files:
         for rows, given in file.pieces(list(kinds)):
-            _check_time(until)
+            check_time(until)
             columns = {name: _as(name, given.get(name), kinds[name], rows) for name in kinds}
             keys = _hashes([columns[name] for name in key], rows)
             numbers = np.arange(first, first + rows)
@@ -289,7 +289,8 @@ def _read(
     return _Read(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
-def _check_time(until: float) -> None:
+def check_time(until: float) -> None:
+    """Raise InvalidInput if it is later, by `time.monotonic`."""
     if time.monotonic() > until:
         raise InvalidInput(
             "answer_too_large",
@@ -367,7 +368,7 @@ def _shown(
                 first = past
                 continue
             for rows, given in file.pieces(names, part):
-                _check_time(until)
+                check_time(until)
                 begin, end = np.searchsorted(wanted, [first, first + rows])
                 those = pa.array(wanted[begin:end] - first)
                 some = {name: one.take(those) for name, one in given.items()}

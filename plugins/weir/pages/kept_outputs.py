@@ -19,7 +19,7 @@ from weir.kernel.folder_files import values_in
 from weir.kernel.schema import to_arrow, to_read
 from weir.kernel.stage import GROUP_ROWS
 from weir.model.declared_columns import declared_columns
-from weir.pages.differences import AT_ONCE, File, Source, Spans
+from weir.pages.differences import AT_ONCE, File, Source, Spans, check_time
 from weir.queries.pages import group_work
 from weir.queries.pages import outputs as sql
 from weir.queries.pages.outputs import Reader
@@ -120,11 +120,13 @@ def find_pair(connection: Connection, wanted: Wanted) -> Pair | int | None:
     return Pair(asked, theirs, mine, other, output, others)
 
 
-def widened(connection: Connection, pair: Pair) -> Pair:
+def widened(connection: Connection, pair: Pair, until: float) -> Pair:
     """Return a pair with all batches that have read events of one of its batches, and so on, so
-    that both sides have read the same as far as they can have. Raises InvalidInput for too many."""
+    that both sides have read the same as far as they can have. Raises InvalidInput for too many,
+    and at a time of `time.monotonic`."""
     sides, grows = [pair.old, pair.new], True
     while grows:
+        check_time(until)
         grows = False
         for one, other in ((0, 1), (1, 0)):
             group, ids = sides[one][0].reader_group, [batch.batch_id for batch in sides[one]]
