@@ -15,6 +15,7 @@ from tests.rooms import (
     REPOSITORY,
     files_of,
 )
+from weir.spark.base import _files_first
 
 _BLOCKING = """
 import importlib, json, os, runpy, sys
@@ -149,3 +150,15 @@ def test_nothing_beside_the_packages_and_the_plugin_is_on_airflows_path() -> Non
     names = {path.stem for path in entries if path.suffix != ".dist-info"}
     assert names == {"pyspark_weir", "weir", "weir_plugin"}
     assert not names & sys.stdlib_module_names
+
+
+def test_pyspark_is_loaded_from_its_files_only_if_the_archive_is_theirs(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder in (own, other):
+        (folder / "pyspark/python/lib").mkdir(parents=True)
+        (folder / "pyspark/__init__.py").touch()
+    archive = str(own / "pyspark/python/lib/pyspark.zip")  # which Spark names first
+    elsewhere = str(tmp_path / "spark/python/lib/pyspark.zip")
+    assert _files_first([archive, "x", str(own)]) == ["x", str(own), archive]
+    for path in ([archive, str(other), str(own)], [elsewhere, str(own)], [archive, "x"]):
+        assert _files_first(path) == path, "a version that may not be the JVM's"

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weir.kernel.matching import has_texts, in_columns
+from weir.kernel.matching import has_texts, in_columns, without_zeros
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,8 @@ def test_rows_match_that_have_a_key_in_a_column(kind: pa.DataType, values: Any, 
 def test_values_that_have_no_texts_are_no_keys() -> None:
     kinds = [pa.float64(), pa.binary(), pa.timestamp("ns"), pa.list_(pa.string())]
     assert not any(map(has_texts, kinds))
+
+
+def test_only_zeros_at_the_end_of_a_fraction_say_nothing() -> None:
+    texts = ["7.00", "-0.50", "7.", "100", "1.5e10", "1.0.0"]
+    assert [without_zeros(one) for one in texts] == ["7", "-0.5", "7", "100", "1.5e10", "1.0.0"]

@@ -3,9 +3,13 @@ whatever their types are."""
 
 import io
 import math
+import os
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.chance import cases
 from weir.errors import InvalidInput
+from weir.pages import differences
 from weir.pages.differences import Compared, File, NoPlaces, columns_of, compare
 
 
@@ -23,7 +28,8 @@ def file(table: pa.Table, **folders: Any) -> File:
     """A file with the rows of a table, of few rows in each row group."""
     kept = io.BytesIO()
     pq.write_table(table, kept, row_group_size=3)
-    return File(pq.ParquetFile(kept), {name: pa.scalar(one) for name, one in folders.items()})
+    opened = partial(pa.BufferReader, kept.getvalue())
+    return File(opened, {name: pa.scalar(one) for name, one in folders.items()})
 
 
 def compared(old: pa.Table, new: pa.Table, **how: Any) -> Compared:
@@ -153,6 +159,14 @@ def test_only_so_many_rows_of_each_kind_are_shown_and_all_are_counted() -> None:
     assert found.rows[0] == ({"k": 20, "n": 0}, {"k": 20, "n": 1}, ["n"])
 
 
+def test_rows_that_differ_are_read_again_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 1.0, 9.0])  # when each of two files is read, and the first again
+    monkeypatch.setattr(differences, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    with pytest.raises(InvalidInput) as refused:
+        compared(pa.table({"n": [1]}), pa.table({"n": [2]}), until=5.0)
+    assert refused.value.code == "answer_too_large"
+
+
 def test_rows_of_other_events_do_not_count() -> None:
     old = pa.table({"_segment": [1, 1, 2], "_offset": [5, 6, 5], "n": [1, 2, 3]})
     new = pa.table({"_segment": [1, 2, 1], "_offset": [5, 5, 5], "n": [1, 4, 9]})
@@ -170,6 +184,21 @@ def test_values_in_the_names_of_folders_are_columns() -> None:
     found = compare(old, new, columns_of(old, new))
     assert counts(found) == (2, 0, 0, 2)
     assert found.rows[0].new == {"n": 1, "day": "tue"}
+
+
+def test_no_file_stays_open_and_one_that_was_replaced_is_not_taken_for_what_it_was(
+    tmp_path: Path,
+) -> None:
+    tables = [pa.table({"n": [number]}) for number in range(50)]
+    for i, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    files = [File(partial(pa.OSFile, str(tmp_path / f"{i}.parquet")), {}) for i in range(50)]
+    before = len(os.listdir("/proc/self/fd"))
+    assert counts(compare(files, files, columns_of(files, files))) == (50, 0, 0, 0)
+    assert len(os.listdir("/proc/self/fd")) == before
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "7.parquet")
+    with pytest.raises(OSError, match="replaced"):
+        compare(files, files, columns_of(files, files))
 
 
 def test_a_column_that_files_of_one_side_lack_is_null_there() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
@@ -16,9 +17,13 @@ import weir
 from tests.pages.conftest import Served, look, told
 from tests.pages.serving import anybody
 from tests.world.streams import run
+from weir.arrow.read import read_rows
+from weir.controller.read_plan import FileSlice
 from weir.database.connection import Database
+from weir.errors import InvalidInput
 from weir.pages import kept_outputs, outputs
 from weir.pages.app import Access, create_app
+from weir.pages.kept_outputs import Pair, Wanted, find_pair, widened
 from weir.settings import Settings
 from weir.terminal.__main__ import parser
 from weir.terminal.look import Terminal
@@ -159,7 +164,7 @@ def test_columns_that_were_added_dropped_or_changed_their_type_are_told(
 
 
 def test_outputs_in_folders_of_values_are_compared_with_a_fork(
-    client: TestClient, store: weir.StreamStore
+    client: TestClient, store: weir.StreamStore, tmp_path: Path
 ) -> None:
     store.fork_reader_group("totals", "newer")
     process(store, plain)
@@ -173,6 +178,9 @@ def test_outputs_in_folders_of_values_are_compared_with_a_fork(
     assert counts(body) == (30, 0, 0, 0)
     assert (body["old"]["output"], body["new"]["output"]) == ("parquet:totals", "parquet:fresh")
     assert [(one["name"], one["new"]) for one in body["columns"]][-1] == ("large", "boolean")
+    [folder] = (tmp_path / "out/fresh").glob("*/*/*")
+    pq.write_table(pa.table({"n": [1], "amount": [0.5]}), folder / "beside.parquet")
+    assert counts(told(client, "groups/newer/outputs")) == (30, 0, 0, 1)
 
 
 def test_what_was_appended_to_a_stream_is_compared_and_what_was_truncated_is_not(
@@ -194,6 +202,24 @@ def test_what_was_appended_to_a_stream_is_compared_and_what_was_truncated_is_not
     store.truncate_stream("shop/out", "tail", dry_run=False)
     gone = client.get(f"/api/{GROUP}")
     assert (gone.status_code, gone.json()["error"]["code"]) == (404, "output_not_found")
+
+
+def test_appended_events_are_read_a_row_group_at_a_time(
+    client: TestClient, store: weir.StreamStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_stream("shop/out", "n")
+    process(store, plain, "stream:shop/out")
+    again(store, changed, output="stream:shop/out")
+    sizes = list[int]()
+
+    def counting(settings: Settings, part: FileSlice, *how: Any) -> pa.Table:
+        sizes.append(part.end_row - part.first_row)
+        return read_rows(settings, part, *how)
+
+    monkeypatch.setattr(kept_outputs, "read_rows", counting)
+    monkeypatch.setattr(kept_outputs, "GROUP_ROWS", 8)
+    assert counts(told(client, GROUP, key="n")) == (26, 3, 1, 1)
+    assert max(sizes) == 8
 
 
 def test_events_that_only_one_run_has_read_are_counted(
@@ -257,6 +283,20 @@ def test_what_was_made_of_events_that_one_does_not_see_is_not_shown(
     run(database, "UPDATE reader_group SET owner = 'weir_jobs' WHERE name = 'both'")
     body = told(client, GROUP, batch=1)
     assert (body["others"], body["lacks"] is None) == ([], False)
+
+
+def test_only_what_the_group_itself_wrote_is_read(
+    client: TestClient, store: weir.StreamStore, database: Database
+) -> None:
+    store.fork_reader_group("totals", "theirs")
+    process(store, plain, group="theirs")
+    process(store, plain)
+    again(store, plain)
+    theirs = "(SELECT path FROM parquet_output WHERE group_name = 'theirs')"
+    for path in (theirs, f"'totals/group=totals/../../' || {theirs}"):
+        run(database, f"UPDATE parquet_output SET path = {path} WHERE group_name = 'totals'")
+        refused = client.get(f"/api/{GROUP}", params={"other": "totals"})
+        assert refused.status_code == 404, refused.text
 
 
 def test_whoever_may_not_see_events_sees_no_output(
@@ -349,6 +389,18 @@ def test_what_is_too_much_is_refused(
         monkeypatch.setattr(outputs, "PAGE", kept_outputs.Limits(*limits))
         refused = client.get(f"/api/{GROUP}").json()
         assert refused["error"]["code"] == "answer_too_large", limits
+
+
+def test_batches_that_hang_together_are_looked_for_within_the_time(
+    store: weir.StreamStore, database: Database
+) -> None:
+    process(store, plain, events=10)
+    again(store, changed)
+    pair = database.snapshot(lambda c: find_pair(c, Wanted("totals")))
+    assert isinstance(pair, Pair)
+    with pytest.raises(InvalidInput) as refused:
+        database.snapshot(lambda c: widened(c, pair, until=0.0))
+    assert refused.value.code == "answer_too_large"
 
 
 def test_a_terminal_says_the_same(

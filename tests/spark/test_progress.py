@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark import SparkContext
 
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
@@ -17,7 +18,7 @@ from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.settings import Settings
-from weir.spark.base import progress
+from weir.spark.base import progress, rows_read
 
 # In a process of its own, whose executor says every fifth of a second how far it is. Each time, it
 # waits for an answer no longer than that, and too many waits in vain would end the JVM. Where many
@@ -116,6 +117,10 @@ def test_progress_asks_as_little_of_spark_after_many_queries(
         return len([command for command in sent if not command.startswith("m\nd\n")])
 
     assert asked() >= asked()  # the first looks up a class
+
+
+def test_a_server_goes_on_where_its_spark_does_not_say_what_runs() -> None:
+    rows_read.tell(cast(SparkContext, object()))
 
 
 def test_nothing_is_said_of_work_that_has_ended(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,7 @@ from weir.model.schema import Field
 from weir.warehouse.filesystem import not_writable
 
 ANY = sys.maxsize  # rows of a file
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how a folder is named for null, and for ""
 # What Spark escapes in the name of a folder.
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _SPARKS = "org.apache.spark.sql.parquet.row.metadata"  # where Spark says and looks for its types
@@ -154,12 +155,20 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _without_empty(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with null for the texts that Spark gives the folder of null."""
-    there = pc.invert(pc.is_in(column, value_set=pa.array(["", _NULL])))
+    there = pc.invert(pc.is_in(column, value_set=pa.array(["", NO_VALUE])))
     return pc.if_else(there, column, pa.scalar(None, pa.string()))
 
 
 def _text(value: str | None) -> str:
-    return _NULL if value is None else _escaped(value)
+    return NO_VALUE if value is None else _escaped(value)
+
+
+def values_in(path: str) -> dict[str, str | None]:
+    """Return the values by which the folders of a path are named, by their columns."""
+    parts = (part.partition("=") for part in path.split("/")[:-1] if "=" in part)
+    return {
+        unquote(name): None if value == NO_VALUE else unquote(value) for name, _, value in parts
+    }
 
 
 def _escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 condition. What says so may be sent to another process."""
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -14,6 +15,7 @@ from weir.kernel.transforms import Computation, condition_over, fulfilled
 from weir.model.transforms import condition_of, value_of
 
 Mask: TypeAlias = pa.Array | pa.ChunkedArray
+_FRACTION = re.compile(r"-?[0-9]+\.[0-9]*")
 
 
 class Matching(NamedTuple):
@@ -58,7 +60,7 @@ def _has_key(values: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
 
 def without_zeros(number: str) -> str:
     """Return the text of a number without zeros at the end of its fraction."""
-    return number.rstrip("0").rstrip(".") if "." in number else number
+    return number.rstrip("0").rstrip(".") if _FRACTION.fullmatch(number) else number
 
 
 def has_texts(kind: pa.DataType) -> bool:

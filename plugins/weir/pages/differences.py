@@ -7,9 +7,9 @@ that are shown are read again. Numbers are compared by what they are, whatever t
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -56,43 +56,55 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class File:
-    """A Parquet file that is open, and the columns whose values its folders have for all rows."""
+    """A Parquet file, and the columns whose values its folders have for all rows. `opened`: what
+    opens it, each time that it is read: others need files, too, and there are only so many."""
 
-    file: pq.ParquetFile
+    opened: Callable[[], pa.NativeFile]
     folders: Mapping[str, pa.Scalar]
+
+    @cached_property
+    def _known(self) -> tuple[pa.Schema, pq.FileMetaData]:
+        with self.opened() as source:
+            file = pq.ParquetFile(source)
+            return file.schema_arrow, file.metadata
 
     @property
     def types(self) -> dict[str, pa.DataType]:
         """The types of its columns, by name."""
-        own = {field.name: field.type for field in self.file.schema_arrow}
+        own = {field.name: field.type for field in self._known[0]}
         return own | {name: value.type for name, value in self.folders.items()}
 
     @property
     def sizes(self) -> list[int]:
         """The rows of its row groups, which are its parts."""
-        metadata = self.file.metadata
+        metadata = self._known[1]
         return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
     @property
     def bytes(self) -> int:
         """How many it takes without compression."""
-        metadata = self.file.metadata
+        metadata = self._known[1]
         return sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
 
     def pieces(
         self, names: Sequence[str], part: int | None = None
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        """Yield the rows of a row group, or of all, as a `Source` does."""
+        """Yield the rows of a row group, or of all, as a `Source` does. Raises OSError if the file
+        was replaced meanwhile."""
         there = self.types
         own = [one for one in names if one in there and one not in self.folders]
         known = {name: value for name, value in self.folders.items() if name in names}
-        some = own or self.file.schema_arrow.names[:1]  # a piece without columns has no rows
+        some = own or self._known[0].names[:1]  # a piece without columns has no rows
         groups = None if part is None else [part]
         size = max(1, min(AT_ONCE, _PIECE * sum(self.sizes) // max(self.bytes, 1)))
-        for batch in self.file.iter_batches(size, row_groups=groups, columns=some):
-            rows = batch.num_rows
-            columns = {name: batch.column(name) for name in own}
-            yield rows, columns | {name: pa.repeat(one, rows) for name, one in known.items()}
+        with self.opened() as source:
+            file = pq.ParquetFile(source)
+            if file.metadata != self._known[1]:
+                raise OSError("it was replaced")
+            for batch in file.iter_batches(size, row_groups=groups, columns=some):
+                rows = batch.num_rows
+                columns = {name: batch.column(name) for name in own}
+                yield rows, columns | {name: pa.repeat(one, rows) for name, one in known.items()}
 
 
 class Column(NamedTuple):
@@ -198,8 +210,8 @@ def compare(
         pairs = pairs[np.argsort(pairs[:, 0])]
         gone, come = gone.only(~first), come.only(~second)
     names = [one.name for one in columns]
-    was = _shown(old, [*pairs[:most, 0], *gone.numbers[:most]], names, found)
-    are = _shown(new, [*pairs[:most, 1], *come.numbers[:most]], names, found)
+    was = _shown(old, [*pairs[:most, 0], *gone.numbers[:most]], names, found, until)
+    are = _shown(new, [*pairs[:most, 1], *come.numbers[:most]], names, found, until)
     both = min(len(pairs), most)
     rows = [
         Row(one.values, other.values, [n for n in found if one.hashes[n] != other.hashes[n]])
@@ -265,12 +277,7 @@ def _read(
     first = 0
     for file in files:
         for rows, given in file.pieces(list(kinds)):
-            if time.monotonic() > until:
-                raise InvalidInput(
-                    "answer_too_large",
-                    "it takes too long to compare these outputs here; choose a batch of fewer "
-                    "events, or compare them in a terminal.",
-                )
+            check_time(until)
             columns = {name: _as(name, given.get(name), kinds[name], rows) for name in kinds}
             keys = _hashes([columns[name] for name in key], rows)
             numbers = np.arange(first, first + rows)
@@ -280,6 +287,16 @@ def _read(
                 part = part.only(_inside(columns[PLACE[0]], columns[PLACE[1]], within))
             parts.append(part)
     return _Read(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+
+
+def check_time(until: float) -> None:
+    """Raise InvalidInput if it is later, by `time.monotonic`."""
+    if time.monotonic() > until:
+        raise InvalidInput(
+            "answer_too_large",
+            "it takes too long to compare these outputs here; choose a batch of fewer events, or "
+            "compare them in a terminal.",
+        )
 
 
 def _as(name: str, given: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
@@ -340,7 +357,7 @@ class _Seen(NamedTuple):
 
 def _shown(
     files: Sequence[Source], numbers: Sequence[np.int64], names: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
+    kinds: Mapping[str, pa.DataType], until: float,
 ) -> list[_Seen]:  # fmt: skip
     """Return rows by their numbers over all files: only the row groups that have one are read."""
     wanted, found, first = np.sort(np.array(numbers, np.int64)), dict[int, _Seen](), 0
@@ -351,6 +368,7 @@ def _shown(
                 first = past
                 continue
             for rows, given in file.pieces(names, part):
+                check_time(until)
                 begin, end = np.searchsorted(wanted, [first, first + rows])
                 those = pa.array(wanted[begin:end] - first)
                 some = {name: one.take(those) for name, one in given.items()}

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import groupby, pairwise
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 from sqlalchemy import Connection
 
@@ -16,19 +15,21 @@ from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound, Unavailable
+from weir.kernel.folder_files import values_in
 from weir.kernel.schema import to_arrow, to_read
+from weir.kernel.stage import GROUP_ROWS
 from weir.model.declared_columns import declared_columns
-from weir.pages.differences import AT_ONCE, File, Source, Spans
+from weir.pages.differences import AT_ONCE, File, Source, Spans, check_time
 from weir.queries.pages import group_work
 from weir.queries.pages import outputs as sql
 from weir.queries.pages.outputs import Reader
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import group_folder
 
 NEWEST = 50  # batches that are looked through for one whose events were read again
 MOST_BATCHES = 200  # that are compared with as many others
 MOST_READERS = 1000  # batches, of all groups, that have read some events
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 Batches = Sequence[Reader]  # of one group, between two of its resets
 
 
@@ -119,11 +120,13 @@ def find_pair(connection: Connection, wanted: Wanted) -> Pair | int | None:
     return Pair(asked, theirs, mine, other, output, others)
 
 
-def widened(connection: Connection, pair: Pair) -> Pair:
+def widened(connection: Connection, pair: Pair, until: float) -> Pair:
     """Return a pair with all batches that have read events of one of its batches, and so on, so
-    that both sides have read the same as far as they can have. Raises InvalidInput for too many."""
+    that both sides have read the same as far as they can have. Raises InvalidInput for too many,
+    and at a time of `time.monotonic`."""
     sides, grows = [pair.old, pair.new], True
     while grows:
+        check_time(until)
         grows = False
         for one, other in ((0, 1), (1, 0)):
             group, ids = sides[one][0].reader_group, [batch.batch_id for batch in sides[one]]
@@ -262,9 +265,8 @@ def _files(batches: Batches, output: str) -> Iterator[tuple[fs.FileSystem, str, 
                 continue
             system, base = filesystem(folder["root"])
             where = f"{base}/{folder['path'].rstrip('/')}"
-            infos = system.get_file_info(
-                fs.FileSelector(where, recursive=True, allow_not_found=True)
-            )
+            selector = fs.FileSelector(where, recursive=True, allow_not_found=True)
+            infos = system.get_file_info(selector) if _is_own(batch, folder["path"]) else []
             there = [one.path[len(where) + 1 :] for one in infos if one.type == fs.FileType.File]
             below = sorted(one for one in there if one.endswith(".parquet") and not _hidden(one))
             if not below:
@@ -301,9 +303,13 @@ class Events:
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """Yield the events as a `Source` does."""
         own = [name for name in names if name in self.schema.names]
-        rows = read_rows(self.settings, self.slice, self.schema, own)
-        for batch in rows.combine_chunks().to_batches(AT_ONCE):
-            yield batch.num_rows, {name: batch.column(name) for name in own}
+        first, end = self.slice.first_row, self.slice.end_row
+        begins = [first, *range(first - first % GROUP_ROWS + GROUP_ROWS, end, GROUP_ROWS), end]
+        for begin, past in pairwise(begins):  # a row group at a time, however long its values are
+            some = self.slice._replace(first_row=begin, end_row=past)
+            rows = read_rows(self.settings, some, self.schema, own)
+            for batch in rows.combine_chunks().to_batches(AT_ONCE):
+                yield batch.num_rows, {name: batch.column(name) for name in own}
 
 
 def _events(
@@ -325,18 +331,23 @@ def _events(
     return [Events(settings, one, to_read(fields), size) for one in slices]
 
 
+def _is_own(batch: Reader, path: str) -> bool:
+    """Return whether a path is of the batch's group: the login of a team can record any other."""
+    return f"{group_folder('', batch.reader_group)}/" in f"/{path}" and ".." not in path.split("/")
+
+
 def _hidden(path: str) -> bool:
     return path.rpartition("/")[2][:1] in "._"
 
 
 def _open(system: fs.FileSystem, folder: str, below: str, partitions: str) -> File:
     columns = to_arrow(declared_columns(partitions)) if partitions else pa.schema([])
-    texts = [unquote(part.partition("=")[2]) for part in below.split("/")[:-1]]
+    texts = values_in(below)
     values = {
-        column.name: pa.scalar(None if text == _NULL else text, pa.string()).cast(column.type)
-        for column, text in zip(columns, texts, strict=True)
+        column.name: pa.scalar(texts.get(column.name), pa.string()).cast(column.type)
+        for column in columns
     }
-    return File(pq.ParquetFile(system.open_input_file(f"{folder}/{below}")), values)
+    return File(partial(system.open_input_file, f"{folder}/{below}"), values)
 
 
 def _segment(bound: dict[str, int]) -> int:

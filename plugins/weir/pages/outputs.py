@@ -128,14 +128,14 @@ def compared(
     Raises NotFound for a group that there is not, or files that are gone; InvalidInput for a batch,
     an output or a key that there is not, and for too much; Unavailable if a file can't be read.
     """
-    asked = database.snapshot(lambda c: _in_time(c, limits, lambda: find_pair(c, wanted)))
+    until = time.monotonic() + limits.seconds
+    asked = database.snapshot(lambda c: _in_time(c, until, lambda: find_pair(c, wanted)))
     if not isinstance(asked, Pair):
         return Outputs(batch=asked, lacks=_read_once(wanted.group, asked))
     pair = asked
     if not (pair.old_output and pair.new_output):
         return _answer(pair, lacks=_kept_none(pair))
     names = [one.strip() for one in key.split(",") if one.strip()]
-    until = time.monotonic() + limits.seconds
     with reading():
         old, new = opened(database, settings, pair, limits)
         by_event = pair.of_one_stream and _have_places([*old, *new])
@@ -148,7 +148,7 @@ def compared(
             except NoPlaces:
                 by_event = False
         if not by_event:
-            pair = database.snapshot(lambda c: _in_time(c, limits, lambda: widened(c, asked)))
+            pair = database.snapshot(lambda c: _in_time(c, until, lambda: widened(c, asked, until)))
             old, new = opened(database, settings, pair, limits)
             found = compare(old, new, columns_of(old, new), key=names, most=most, until=until)
     said = [_way(names, by_event=by_event), *_unread(pair, by_event=by_event), *_columns(found)]
@@ -156,13 +156,13 @@ def compared(
     return answer.model_copy(update=_shown(found, names))
 
 
-def _in_time(connection: Connection, limits: Limits, find: Callable[[], Found]) -> Found:
+def _in_time(connection: Connection, until: float, find: Callable[[], Found]) -> Found:
     refusal = InvalidInput(
         "answer_too_large",
         "it takes too long to find the batches that have read these events; choose a batch of "
         "fewer events.",
     )
-    with within(connection, limits.seconds, refusal):
+    with within(connection, max(until - time.monotonic(), 0.001), refusal):
         return find()
 
 

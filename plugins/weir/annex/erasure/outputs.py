@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from weir.compaction.forms import Form, form_of, options
 from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.kernel.bounds import bounded
+from weir.kernel.folder_files import NO_VALUE, values_in
 from weir.kernel.matching import has_texts, in_columns
 from weir.queries.annex.erasure import outputs as sql
 from weir.warehouse.file_deletion import delete_here, delete_if_empty
@@ -265,7 +265,7 @@ def _rows(
             file = pq.ParquetFile(source)
             of_path = [column for column in one.columns if column in below]
             folders = {below[column] for column in of_path}
-            if "" in keys and _NO_VALUE in folders:  # as writers name that of "", and of null
+            if None in folders and {"", NO_VALUE} & set(keys):  # writers put them into one
                 return None
             if searched is not None:
                 there = {name.lower() for name in file.schema_arrow.names} & one.columns
@@ -285,10 +285,9 @@ def _rows(
     return np.flatnonzero(in_columns(columns, keys).rows(rows).to_numpy())
 
 
-def _values(path: str) -> dict[str, str]:
-    """Return the values in the names of the folders of a path, by their columns."""
-    parts = (part.partition("=") for part in path.split("/")[:-1] if "=" in part)
-    return {unquote(name).lower(): unquote(value) for name, _, value in parts}
+def _values(path: str) -> dict[str, str | None]:
+    """Return the values in the names of the folders of a path, by their columns in lower case."""
+    return {name.lower(): value for name, value in values_in(path).items()}
 
 
 def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> None:
@@ -309,5 +308,4 @@ def _replace(system: fs.FileSystem, path: str, kept: pa.Table, form: Form) -> No
         raise
 
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _STARTED = re.compile(r"/\.[^/]*\.parquet\.[0-9a-f]{32}$")  # as `_replace` names them

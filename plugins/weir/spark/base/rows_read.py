@@ -43,10 +43,12 @@ def rows_read(context: SparkContext, spark: Java, tag: str = "") -> int:
 
 
 def tell(context: SparkContext) -> None:
-    """Tell the sessions of this server how many rows their operations have read that run now."""
-    running = java_class(context._jvm, _SERVICE).executionManager().listExecuteHolders()
-    for i in range(int(running.length())):
-        one = running.apply(i)
-        with suppress(Py4JJavaError):  # it has ended meanwhile
-            rows = rows_read(context, one.session(), str(one.jobTag()))
-            one.session().conf().set(TOLD, f"{one.operationId()} {rows}")
+    """Tell the sessions of this server how many rows their operations have read that run now, as
+    far as Spark says it: nobody's work depends on that."""
+    with suppress(Exception):
+        running = java_class(context._jvm, _SERVICE).executionManager().listExecuteHolders()
+        for i in range(int(running.length())):
+            one = running.apply(i)
+            with suppress(Py4JJavaError):  # it has ended meanwhile
+                rows = rows_read(context, one.session(), str(one.jobTag()))
+                one.session().conf().set(TOLD, f"{one.operationId()} {rows}")
