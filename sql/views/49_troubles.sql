@@ -115,7 +115,7 @@ CROSS JOIN LATERAL (
           SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND o.joined_at > clock_timestamp() - interval '1 hour'))) w
 WHERE r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes'
 UNION ALL
-SELECT 'not run', CASE WHEN bool_or(j.job IN ('upkeep', 'retention') AND j.last IS NOT NULL) THEN 'red' ELSE 'amber' END, 'weir',
+SELECT 'not run', CASE WHEN bool_or(j.job IN ('upkeep', 'retention') AND j.last IS NOT NULL AND NOT j.by_hand) THEN 'red' ELSE 'amber' END, 'weir',
        NULL, NULL, max(j.last), 'jobs do not run',
        format('There is work for %s, and no run began %s.', string_agg('weir_' || j.job, ', ' ORDER BY j.job),
               coalesce('since ' || to_char(max(j.last) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC', 'yet')),
