@@ -46,12 +46,14 @@ SELECT 'not announced', 'amber', concat_ws(' ', w.stream_name, w.airflow, w.kind
        format('Airflow %s is not told what comes to stream %s.', quote_literal(w.airflow), w.stream_name),
        'let its triggerer run, or unpause a DAG that is scheduled by the stream', NULL, '{}', 'stream', jsonb_build_object('name', w.stream_name)
 FROM weir_internal.watch w
+JOIN (SELECT o.airflow, max(o.seen_at) AS seen_at FROM weir_internal.watch o GROUP BY o.airflow) l USING (airflow)
 CROSS JOIN LATERAL (
     SELECT a.stream_id, a.transaction_number FROM weir_internal.announcement a
     WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
     ORDER BY a.transaction_number LIMIT 1) a
 JOIN weir_internal.transaction t USING (stream_id, transaction_number)
 WHERE t.clock < weir_internal.now_clock() - 3600000000
+  AND w.seen_at > l.seen_at - interval '1 day'  -- else somebody has paused its DAG, as the triggerer goes on to want others
 -- each annex: troubles.sql
 UNION ALL
 SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),

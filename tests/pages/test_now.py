@@ -445,7 +445,14 @@ def test_an_airflow_that_is_not_told_of_a_commit_is_named(database: Database) ->
     lane.append({"0.0": 3})
     assert wrong(database) == [], "it is told within seconds"
     run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
-    assert wrong(database) == [("amber", "not announced", "shop/orders airflow events")]
+    kept = [("amber", "not announced", "shop/orders airflow events")]
+    assert wrong(database) == kept
+    run(database, "UPDATE watch SET seen_at = seen_at - interval '2 days'")
+    assert wrong(database) == kept, "its triggerer may be down"
+    database.transaction(lambda c: c.exec_driver_sql(watched.replace("orders", "returns")))
+    assert wrong(database) == [], "it wants another stream: somebody has paused the DAG"
+    database.transaction(lambda c: c.exec_driver_sql(watched))
+    assert wrong(database) == kept
     run(database, "DELETE FROM announcement")
     assert wrong(database) == []
 
