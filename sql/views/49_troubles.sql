@@ -42,17 +42,21 @@ SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
 FROM weir.clocks_ahead c HAVING count(*) > 0
 UNION ALL
 SELECT 'not announced', 'amber', concat_ws(' ', w.stream_name, w.airflow, w.kind), w.stream_name, NULL,
-       weir_internal.clock_time(t.clock), 'Airflow is not told',
+       weir_internal.clock_time(a.clock), 'Airflow is not told',
        format('Airflow %s is not told what comes to stream %s.', quote_literal(w.airflow), w.stream_name),
        'let its triggerer run, or unpause a DAG that is scheduled by the stream', NULL, '{}', 'stream', jsonb_build_object('name', w.stream_name)
 FROM weir_internal.watch w
 JOIN (SELECT o.airflow, max(o.seen_at) AS seen_at FROM weir_internal.watch o GROUP BY o.airflow) l USING (airflow)
 CROSS JOIN LATERAL (
-    SELECT a.stream_id, a.transaction_number FROM weir_internal.announcement a
-    WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
-    ORDER BY a.transaction_number LIMIT 1) a
-JOIN weir_internal.transaction t USING (stream_id, transaction_number)
-WHERE t.clock < weir_internal.now_clock() - 3600000000
+    SELECT min(o.clock) AS clock FROM (
+        (SELECT t.clock FROM weir_internal.announcement a JOIN weir_internal.transaction t USING (stream_id, transaction_number)
+         WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
+         ORDER BY a.transaction_number LIMIT 1)
+        UNION ALL  -- a statement of completeness
+        (SELECT -a.transaction_number FROM weir_internal.announcement a
+         WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number < 0
+         ORDER BY a.transaction_number DESC LIMIT 1)) o) a
+WHERE a.clock < weir_internal.now_clock() - 3600000000
   AND w.seen_at > l.seen_at - interval '1 day'  -- else somebody has paused its DAG, as the triggerer goes on to want others
 -- each annex: troubles.sql
 UNION ALL

@@ -457,6 +457,21 @@ def test_an_airflow_that_is_not_told_of_a_commit_is_named(database: Database) ->
     assert wrong(database) == []
 
 
+def test_an_airflow_that_is_not_told_what_is_complete_is_named(database: Database) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    watched = "SELECT watch_streams('airflow', '{hours}', '{shop/orders}')"
+    database.transaction(lambda c: c.exec_driver_sql(watched))
+    for hours in (0, 2):
+        assert wrong(database) == [], "it is told within seconds"
+        run(
+            database,
+            "INSERT INTO announcement (airflow, kind, stream_name, stream_id, transaction_number) "
+            f"SELECT 'airflow', 'hours', 'shop/orders', :s, {hours} * 3600000000 - now_clock()",
+            s=lane.stream_id,
+        )
+    assert wrong(database) == [("amber", "not announced", "shop/orders airflow hours")]
+
+
 def test_damage_and_a_publication_that_fails_are_told(database: Database) -> None:
     lane = Lane.made(database, 1, name="shop/orders", publish="iceberg")
     lane.append({"0.0": 1})
