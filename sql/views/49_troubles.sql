@@ -41,23 +41,35 @@ SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
        'mend Postgres''s clock if it is behind; else the view weir.clocks_ahead says what waits until then', NULL, '{}', NULL, '{}'
 FROM weir.clocks_ahead c HAVING count(*) > 0
 UNION ALL
-SELECT 'not announced', 'amber', concat_ws(' ', w.stream_name, w.airflow, w.kind), w.stream_name, NULL,
-       weir_internal.clock_time(a.clock), 'Airflow is not told',
-       format('Airflow %s is not told what comes to stream %s.', quote_literal(w.airflow), w.stream_name),
-       'let its triggerer run, or unpause a DAG that is scheduled by the stream', NULL, '{}', 'stream', jsonb_build_object('name', w.stream_name)
-FROM weir_internal.watch w
-JOIN (SELECT o.airflow, max(o.seen_at) AS seen_at FROM weir_internal.watch o GROUP BY o.airflow) l USING (airflow)
-CROSS JOIN LATERAL (
-    SELECT min(o.clock) AS clock FROM (
-        (SELECT t.clock FROM weir_internal.announcement a JOIN weir_internal.transaction t USING (stream_id, transaction_number)
-         WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
-         ORDER BY a.transaction_number LIMIT 1)
-        UNION ALL  -- a statement of completeness
-        (SELECT -a.transaction_number FROM weir_internal.announcement a
-         WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number < 0
-         ORDER BY a.transaction_number DESC LIMIT 1)) o) a
-WHERE a.clock < weir_internal.now_clock() - 3600000000
-  AND w.seen_at > l.seen_at - interval '1 day'  -- else somebody has paused its DAG, as the triggerer goes on to want others
+SELECT 'not announced', 'amber', n.airflow, CASE n.streams WHEN 1 THEN n.first END, NULL, n.since, 'Airflow is not told',
+       format('Airflow %s is not told what comes to %s.', quote_literal(n.airflow),
+              CASE n.streams WHEN 1 THEN 'stream ' || n.first ELSE weir_internal.counted(n.streams, 'stream') || '; the first is ' || n.first END),
+       'let its triggerer run, or unpause the DAGs that wait for that', NULL, '{}', 'stream', jsonb_build_object('name', n.first)
+FROM (  -- one line: all wait if its triggerer is down. From one stream that has something to the next, as in to_announce
+    WITH RECURSIVE q AS (
+        (SELECT a.airflow, a.kind, a.stream_name FROM weir_internal.announcement a ORDER BY a.airflow, a.kind, a.stream_name LIMIT 1)
+        UNION ALL
+        SELECT n.* FROM q CROSS JOIN LATERAL (
+            SELECT a.airflow, a.kind, a.stream_name FROM weir_internal.announcement a
+            WHERE (a.airflow, a.kind, a.stream_name) > (q.airflow, q.kind, q.stream_name)
+            ORDER BY a.airflow, a.kind, a.stream_name LIMIT 1) n
+    )
+    SELECT w.airflow, count(DISTINCT w.stream_name) AS streams, (array_agg(w.stream_name ORDER BY a.clock, w.stream_name))[1] AS first,
+           weir_internal.clock_time(min(a.clock)) AS since
+    FROM q JOIN weir_internal.watch w USING (airflow, kind, stream_name)
+    JOIN (SELECT o.airflow, max(o.seen_at) AS seen_at FROM weir_internal.watch o GROUP BY o.airflow) l USING (airflow)
+    CROSS JOIN LATERAL (
+        SELECT min(o.clock) AS clock FROM (
+            (SELECT t.clock FROM weir_internal.announcement a JOIN weir_internal.transaction t USING (stream_id, transaction_number)
+             WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
+             ORDER BY a.transaction_number LIMIT 1)
+            UNION ALL  -- a statement of completeness
+            (SELECT -a.transaction_number FROM weir_internal.announcement a
+             WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number < 0
+             ORDER BY a.transaction_number DESC LIMIT 1)) o) a
+    WHERE a.clock < weir_internal.now_clock() - 3600000000
+      AND w.seen_at > l.seen_at - interval '1 day'  -- else somebody has paused its DAG, as the triggerer goes on to want others
+    GROUP BY w.airflow) n
 -- each annex: troubles.sql
 UNION ALL
 SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),

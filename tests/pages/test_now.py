@@ -445,7 +445,7 @@ def test_an_airflow_that_is_not_told_of_a_commit_is_named(database: Database) ->
     lane.append({"0.0": 3})
     assert wrong(database) == [], "it is told within seconds"
     run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
-    kept = [("amber", "not announced", "shop/orders airflow events")]
+    kept = [("amber", "not announced", "airflow")]
     assert wrong(database) == kept
     run(database, "UPDATE watch SET seen_at = seen_at - interval '2 days'")
     assert wrong(database) == kept, "its triggerer may be down"
@@ -469,7 +469,24 @@ def test_an_airflow_that_is_not_told_what_is_complete_is_named(database: Databas
             f"SELECT 'airflow', 'hours', 'shop/orders', :s, {hours} * 3600000000 - now_clock()",
             s=lane.stream_id,
         )
-    assert wrong(database) == [("amber", "not announced", "shop/orders airflow hours")]
+    assert wrong(database) == [("amber", "not announced", "airflow")]
+
+
+def test_an_airflow_that_is_told_nothing_is_one_line(
+    client: TestClient, database: Database
+) -> None:
+    for stream in ("orders", "returns"):
+        lane = Lane.made(database, 1, name=f"shop/{stream}")
+        watched = f"SELECT watch_streams('airflow', '{{events}}', '{{shop/{stream}}}')"
+        database.transaction(lambda c, w=watched: c.exec_driver_sql(w))  # type: ignore[misc]
+        lane.append({"0.0": 3})
+        run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
+        [one] = told(client, "now")["troubles"]
+        assert one["query"] == {"name": "shop/orders"}
+    assert (one["subject"], one["stream"]) == ("airflow", None)
+    assert one["sentence"] == (
+        "Airflow 'airflow' is not told what comes to 2 streams; the first is shop/orders."
+    )
 
 
 def test_damage_and_a_publication_that_fails_are_told(database: Database) -> None:
