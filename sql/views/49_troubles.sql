@@ -169,7 +169,7 @@ FROM (
     WINDOW w AS (PARTITION BY s.runs, j.dag_id, j.task_id, j.map_index)) j
 WHERE j.nth = 1;
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
-COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; not announced, for an hour; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
+COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; not announced, for an hour, of a paused DAG for a day; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';
 COMMENT ON COLUMN weir.troubles.subject IS 'What it is about; with the kind, its identity.';
 COMMENT ON COLUMN weir.troubles.stream IS 'The stream; null if it is about none alone.';
