@@ -234,20 +234,21 @@ $$;
 COMMENT ON FUNCTION weir_internal.work(text[], jsonb) IS 'Of some jobs, by the settings of an installation, those that may have something to do, and what.';
 
 -- For who has no settings of an installation at hand: by what has waited for hours, whatever they are. An old run alone
--- says nothing, as none begins where nothing is to do.
-CREATE OR REPLACE FUNCTION weir_internal.jobs_not_run() RETURNS TABLE (job text, last timestamptz)
+-- says nothing, as none begins where nothing is to do. In the first hour of the server, what starts with it had no chance.
+CREATE OR REPLACE FUNCTION weir_internal.jobs_not_run() RETURNS TABLE (job text, last timestamptz, by_hand boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
-    SELECT p.job, r.last
+    SELECT p.job, r.last, coalesce(r.by_hand, false)
     FROM (VALUES ('stream_cuts', 1), ('adjunct', 1), ('checkpoints', 1), ('scale', 1), ('retention', 4), ('upkeep', 26)) AS p (job, hours)
     CROSS JOIN weir_internal.installation i
     LEFT JOIN LATERAL (  -- a range of jobs: see begin_append
-        SELECT CASE o.state WHEN 'running' THEN o.updated_at ELSE o.started_at END AS last FROM weir_internal.job_run o
-        WHERE o.job >= p.job AND o.job <= p.job AND o.login IN (SELECT weir_internal.logins_of_jobs())
+        SELECT CASE o.state WHEN 'running' THEN o.updated_at ELSE o.started_at END AS last, o.dag_id = 'by hand' AS by_hand
+        FROM weir_internal.job_run o WHERE o.job >= p.job AND o.job <= p.job AND o.login IN (SELECT weir_internal.logins_of_jobs())
         ORDER BY o.job DESC, o.started_at DESC LIMIT 1) r ON true
     CROSS JOIN LATERAL (
-        SELECT coalesce(r.last, i.created_at) AS since, clock_timestamp() - p.hours * interval '1 hour' AS until OFFSET 0) t
-    WHERE t.since < t.until AND CASE p.job
+        SELECT coalesce(r.last, i.created_at) AS since,
+               clock_timestamp() - CASE WHEN r.by_hand THEN 168 ELSE p.hours END * interval '1 hour' AS until OFFSET 0) t
+    WHERE t.since < t.until AND weir_internal.lease_is_over(t.since, 3600) AND CASE p.job
         WHEN 'retention' THEN EXISTS (
             SELECT FROM weir_internal.retention_due(t.until) d JOIN weir_internal.stream s USING (stream_id)
             WHERE s.retention <> 'keep')
@@ -270,4 +271,4 @@ AS $$
                               WHERE n.stream_name = s.stream_name AND weir_internal.clock_time(n.clock) > t.since
                                 AND weir_internal.clock_time(n.clock) < t.until))) END
 $$;
-COMMENT ON FUNCTION weir_internal.jobs_not_run() IS 'The jobs with a schedule that have not begun for long, though there was work all the time, and when they last did; null: never.';
+COMMENT ON FUNCTION weir_internal.jobs_not_run() IS 'The jobs with a schedule that have not begun for long, though there was work all the time, and when they last did; null: never. What a person last began may wait for a week.';

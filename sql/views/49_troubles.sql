@@ -41,17 +41,35 @@ SELECT 'clock ahead', 'amber', 'clock', NULL, NULL, NULL, 'a clock was ahead',
        'mend Postgres''s clock if it is behind; else the view weir.clocks_ahead says what waits until then', NULL, '{}', NULL, '{}'
 FROM weir.clocks_ahead c HAVING count(*) > 0
 UNION ALL
-SELECT 'not announced', 'amber', concat_ws(' ', w.stream_name, w.airflow, w.kind), w.stream_name, NULL,
-       weir_internal.clock_time(t.clock), 'Airflow is not told',
-       format('Airflow %s is not told what comes to stream %s.', quote_literal(w.airflow), w.stream_name),
-       'let its triggerer run, or unpause a DAG that is scheduled by the stream', NULL, '{}', 'stream', jsonb_build_object('name', w.stream_name)
-FROM weir_internal.watch w
-CROSS JOIN LATERAL (
-    SELECT a.stream_id, a.transaction_number FROM weir_internal.announcement a
-    WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
-    ORDER BY a.transaction_number LIMIT 1) a
-JOIN weir_internal.transaction t USING (stream_id, transaction_number)
-WHERE t.clock < weir_internal.now_clock() - 3600000000
+SELECT 'not announced', 'amber', n.airflow, CASE n.streams WHEN 1 THEN n.first END, NULL, n.since, 'Airflow is not told',
+       format('Airflow %s is not told what comes to %s.', quote_literal(n.airflow),
+              CASE n.streams WHEN 1 THEN 'stream ' || n.first ELSE weir_internal.counted(n.streams, 'stream') || '; the first is ' || n.first END),
+       'let its triggerer run, or unpause the DAGs that wait for that', NULL, '{}', 'stream', jsonb_build_object('name', n.first)
+FROM (  -- one line: all wait if its triggerer is down. From one stream that has something to the next, as in to_announce
+    WITH RECURSIVE q AS (
+        (SELECT a.airflow, a.kind, a.stream_name FROM weir_internal.announcement a ORDER BY a.airflow, a.kind, a.stream_name LIMIT 1)
+        UNION ALL
+        SELECT n.* FROM q CROSS JOIN LATERAL (
+            SELECT a.airflow, a.kind, a.stream_name FROM weir_internal.announcement a
+            WHERE (a.airflow, a.kind, a.stream_name) > (q.airflow, q.kind, q.stream_name)
+            ORDER BY a.airflow, a.kind, a.stream_name LIMIT 1) n
+    )
+    SELECT w.airflow, count(DISTINCT w.stream_name) AS streams, (array_agg(w.stream_name ORDER BY a.clock, w.stream_name))[1] AS first,
+           weir_internal.clock_time(min(a.clock)) AS since
+    FROM q JOIN weir_internal.watch w USING (airflow, kind, stream_name)
+    JOIN (SELECT o.airflow, max(o.seen_at) AS seen_at FROM weir_internal.watch o GROUP BY o.airflow) l USING (airflow)
+    CROSS JOIN LATERAL (
+        SELECT min(o.clock) AS clock FROM (
+            (SELECT t.clock FROM weir_internal.announcement a JOIN weir_internal.transaction t USING (stream_id, transaction_number)
+             WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number > 0
+             ORDER BY a.transaction_number LIMIT 1)
+            UNION ALL  -- a statement of completeness
+            (SELECT -a.transaction_number FROM weir_internal.announcement a
+             WHERE a.airflow = w.airflow AND a.kind = w.kind AND a.stream_name = w.stream_name AND a.transaction_number < 0
+             ORDER BY a.transaction_number DESC LIMIT 1)) o) a
+    WHERE a.clock < weir_internal.now_clock() - 3600000000
+      AND w.seen_at > l.seen_at - interval '1 day'  -- else somebody has paused its DAG, as the triggerer goes on to want others
+    GROUP BY w.airflow) n
 -- each annex: troubles.sql
 UNION ALL
 SELECT a.alert, CASE a.alert WHEN 'lost' THEN 'red' ELSE 'amber' END, a.stream || ' ' || a.reader_group, a.stream, a.reader_group, max(a.at),
@@ -115,7 +133,7 @@ CROSS JOIN LATERAL (
           SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND o.joined_at > clock_timestamp() - interval '1 hour'))) w
 WHERE r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes'
 UNION ALL
-SELECT 'not run', CASE WHEN bool_or(j.job IN ('upkeep', 'retention') AND j.last IS NOT NULL) THEN 'red' ELSE 'amber' END, 'weir',
+SELECT 'not run', CASE WHEN bool_or(j.job IN ('upkeep', 'retention') AND j.last IS NOT NULL AND NOT j.by_hand) THEN 'red' ELSE 'amber' END, 'weir',
        NULL, NULL, max(j.last), 'jobs do not run',
        format('There is work for %s, and no run began %s.', string_agg('weir_' || j.job, ', ' ORDER BY j.job),
               coalesce('since ' || to_char(max(j.last) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC', 'yet')),
@@ -151,7 +169,7 @@ FROM (
     WINDOW w AS (PARTITION BY s.runs, j.dag_id, j.task_id, j.map_index)) j
 WHERE j.nth = 1;
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
-COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; not announced, for an hour; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
+COMMENT ON COLUMN weir.troubles.kind IS 'old transaction; disk full; clock ahead; not announced, for an hour, of a paused DAG for a day; run failed: of a task with a schedule for a week, until the same is done, else for a day; run stuck: it gives no sign of life; not run: jobs with a schedule, though there has been work for long; lost, soon lost, timed out: as in weir.retention_alerts; reader died, over an open batch; no reader: though events wait for longer than usual; falls behind: it won''t catch up at this pace; no progress; damage, not published, and others of annexes.';
 COMMENT ON COLUMN weir.troubles.severity IS 'red: something is lost, stands still or will; amber: it will, if nobody looks at it.';
 COMMENT ON COLUMN weir.troubles.subject IS 'What it is about; with the kind, its identity.';
 COMMENT ON COLUMN weir.troubles.stream IS 'The stream; null if it is about none alone.';

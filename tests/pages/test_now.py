@@ -19,7 +19,7 @@ from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run
 from weir.database.connection import Database
 from weir.front_ends import speaking
-from weir.history.job_runs import RunId, record_end, record_start
+from weir.history.job_runs import BY_HAND, RunId, record_end, record_start
 from weir.operations.examination import troubles
 from weir.operations.form import is_required
 from weir.operations.jobs import FORMS
@@ -242,10 +242,26 @@ def test_a_task_that_fails_again_and_again_is_one_line(
     assert wrong(database) == []
 
 
-def job_ran(database: Database, *jobs: str, hours: int = 0) -> None:
+def as_owner(database: TestDatabase, sql: str) -> None:
+    with psycopg2.connect(database.owner_dsn) as owner, owner.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def server_started(database: TestDatabase, ago: str) -> None:
+    """Let leases count from so long ago on, as if the server had started then."""
+    as_owner(
+        database,
+        "CREATE OR REPLACE FUNCTION weir_internal.lease_is_over(in_until timestamptz, in_least "
+        "double precision) RETURNS boolean LANGUAGE sql PARALLEL SAFE RETURN greatest(in_until, "
+        f"clock_timestamp() - interval '{ago}' + in_least * interval '1 second') "
+        "< clock_timestamp()",
+    )
+
+
+def job_ran(database: Database, *jobs: str, hours: int = 0, by_hand: bool = False) -> None:
     """Record that jobs with a schedule ran so many hours ago."""
     for job in jobs:
-        task = RunId(f"weir_{job}", f"scheduled__{hours}", job)
+        task = RunId(BY_HAND if by_hand else f"weir_{job}", f"scheduled__{hours}", job)
         database.transaction(partial(record_start, run=task, job=job, arguments={}))
         database.transaction(partial(record_end, run=task, state="succeeded", report={}))
         run(
@@ -269,10 +285,13 @@ def test_jobs_that_do_not_run_though_there_is_work_are_told(
     reader.commit(reader.must_open())
     older(database, group, 3)
     assert wrong(database) == [], "this store is new"
-    with psycopg2.connect(test_database.owner_dsn) as owner, owner.cursor() as cursor:
-        cursor.execute(
-            "UPDATE weir_internal.installation SET created_at = now() - interval '2 days'"
-        )
+    as_owner(
+        test_database,
+        "UPDATE weir_internal.installation SET created_at = now() - interval '2 days'",
+    )
+    server_started(test_database, "10 minutes")
+    assert wrong(database) == [], "what starts with the server had no chance"
+    server_started(test_database, "2 days")
     assert wrong(database) == [("amber", "not run", "weir")]
     [(sentence,)] = rows(database, "SELECT sentence FROM weir.troubles")
     assert sentence == (
@@ -285,7 +304,10 @@ def test_jobs_that_do_not_run_though_there_is_work_are_told(
 
 
 @pytest.mark.parametrize("job", ["upkeep", "retention"])
-def test_upkeep_that_stands_still_is_red(database: Database, job: str) -> None:
+def test_upkeep_that_stands_still_is_red(
+    database: Database, test_database: TestDatabase, job: str
+) -> None:
+    server_started(test_database, "50 hours")
     lane = Lane.made(database, 1, name="shop/orders")
     lane.append({"0.0": 3})
     run(database, "DELETE FROM capture_queue")
@@ -305,6 +327,27 @@ def test_upkeep_that_stands_still_is_red(database: Database, job: str) -> None:
     [(sentence,)] = rows(database, "SELECT sentence FROM weir.troubles")
     assert sentence.startswith(f"There is work for weir_{job}, and no run began since 20")
     job_ran(database, job)
+    assert wrong(database) == []
+
+
+def test_jobs_that_a_person_runs_from_time_to_time_are_told_after_a_week(
+    database: Database, test_database: TestDatabase
+) -> None:
+    server_started(test_database, "20 days")
+    lane = Lane.made(database, 1, name="shop/orders")
+    lane.append({"0.0": 3})
+    run(database, "UPDATE transaction SET clock = clock - 7 * 86400000000")
+    job_ran(database, "upkeep", "stream_cuts", hours=7 * 24 + 2, by_hand=True)
+    run(database, "UPDATE transaction SET clock = clock + 2 * 3600000000")
+    assert wrong(database) == []
+    run(database, "UPDATE transaction SET clock = clock - 3 * 3600000000")
+    assert wrong(database) == [("amber", "not run", "weir")]
+    job_ran(database, "upkeep", "stream_cuts", hours=30, by_hand=True)
+    lane.append({"0.0": 3})
+    run(
+        database,
+        "UPDATE transaction SET clock = clock - 28 * 3600000000 WHERE transaction_number = 2",
+    )
     assert wrong(database) == []
 
 
@@ -402,9 +445,48 @@ def test_an_airflow_that_is_not_told_of_a_commit_is_named(database: Database) ->
     lane.append({"0.0": 3})
     assert wrong(database) == [], "it is told within seconds"
     run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
-    assert wrong(database) == [("amber", "not announced", "shop/orders airflow events")]
+    kept = [("amber", "not announced", "airflow")]
+    assert wrong(database) == kept
+    run(database, "UPDATE watch SET seen_at = seen_at - interval '2 days'")
+    assert wrong(database) == kept, "its triggerer may be down"
+    database.transaction(lambda c: c.exec_driver_sql(watched.replace("orders", "returns")))
+    assert wrong(database) == [], "it wants another stream: somebody has paused the DAG"
+    database.transaction(lambda c: c.exec_driver_sql(watched))
+    assert wrong(database) == kept
     run(database, "DELETE FROM announcement")
     assert wrong(database) == []
+
+
+def test_an_airflow_that_is_not_told_what_is_complete_is_named(database: Database) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    watched = "SELECT watch_streams('airflow', '{hours}', '{shop/orders}')"
+    database.transaction(lambda c: c.exec_driver_sql(watched))
+    for hours in (0, 2):
+        assert wrong(database) == [], "it is told within seconds"
+        run(
+            database,
+            "INSERT INTO announcement (airflow, kind, stream_name, stream_id, transaction_number) "
+            f"SELECT 'airflow', 'hours', 'shop/orders', :s, {hours} * 3600000000 - now_clock()",
+            s=lane.stream_id,
+        )
+    assert wrong(database) == [("amber", "not announced", "airflow")]
+
+
+def test_an_airflow_that_is_told_nothing_is_one_line(
+    client: TestClient, database: Database
+) -> None:
+    for stream in ("orders", "returns"):
+        lane = Lane.made(database, 1, name=f"shop/{stream}")
+        watched = f"SELECT watch_streams('airflow', '{{events}}', '{{shop/{stream}}}')"
+        database.transaction(lambda c, w=watched: c.exec_driver_sql(w))  # type: ignore[misc]
+        lane.append({"0.0": 3})
+        run(database, "UPDATE transaction SET clock = clock - 2 * 3600000000")
+        [one] = told(client, "now")["troubles"]
+        assert one["query"] == {"name": "shop/orders"}
+    assert (one["subject"], one["stream"]) == ("airflow", None)
+    assert one["sentence"] == (
+        "Airflow 'airflow' is not told what comes to 2 streams; the first is shop/orders."
+    )
 
 
 def test_damage_and_a_publication_that_fails_are_told(database: Database) -> None:
