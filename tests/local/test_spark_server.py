@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -214,7 +215,11 @@ def test_what_a_program_ran_that_was_killed_ends(served: Served, tmp_path: Path)
 
 
 def test_a_server_that_is_killed_is_there_again(served: Served) -> None:
+    served.server.stop()
+    served.start(idle=600)  # then its process asks the JVM, which dies over that
     before, process = served.jvm, served.server.running()
+    before.suspend()
+    time.sleep(6)  # a second longer than it looks away
     before.kill()
     wait_for("another JVM", lambda: served.server.running() and _answers(served))
     assert served.server.running() == process

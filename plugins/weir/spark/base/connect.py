@@ -62,9 +62,9 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
             f"({error.strerror or error}); start it (`weir up` does), or leave the setting empty, "
             "and each job starts its own.",
         ) from None
-    builder: Any = Connected.builder
-    first = builder.channelBuilder(channel_to(remote)).config(map={**settings, **_APART}).create()
+    first: Any = _patient(Connected(connection=channel_to(remote)))
     try:
+        first.conf._set_all({**settings, **_APART}, silent=True)
         made = first.cloneSession()  # a session asks at its beginning whether its code is apart
     finally:
         _stop(first)
@@ -121,8 +121,13 @@ def _stop(session: SparkSession) -> None:
     client.close = lambda: None  # type: ignore[method-assign]
 
 
-def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+def _patient(made: SparkSession) -> SparkSession:
     made.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
+    return made
+
+
+def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    _patient(made)
     if not _open:
         atexit.register(end_all)  # what is left when Python ends would wait for a closed channel
     _open.append(_Open(made, parent, settings))

@@ -5,6 +5,7 @@ has the token in SPARK_CONNECT_AUTHENTICATE_TOKEN. After so many idle seconds it
 never. SIGTERM ends it when what runs has ended, but soon.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -101,6 +102,12 @@ class Served:
                 pass  # it has ended
         self._without_workers = found
 
+    def kill(self) -> None:
+        """End the JVM at once, if it lives."""
+        with contextlib.suppress(psutil.Error):
+            self._jvm.kill()
+            self._jvm.wait()
+
     def end(self) -> None:
         """Wait for what runs, but not for long, and end the JVM."""
         until = time.monotonic() + DRAIN
@@ -120,6 +127,7 @@ def main(port: int, idle: float, again: bool) -> int:
     if not os.environ.get(GIVEN_BY):
         log.error("the server of Spark Connect needs a token; give it one in %s.", GIVEN_BY)
         return 2
+    served = None
     try:
         served = Served(port)
         log.info("Spark Connect listens on port %d", port)
@@ -137,9 +145,12 @@ def main(port: int, idle: float, again: bool) -> int:
         if ended.is_set():
             return 0
         log.exception("Spark Connect can't be served")
-        if not again:
+        if served is None and not again:
             return 1
-        ended.wait(_AGAIN_AFTER)
+        if served is None:
+            ended.wait(_AGAIN_AFTER)
+        else:  # the JVM has died while it was asked, or says what nobody understands
+            served.kill()
     # Not in this process, which has what it knew of the other JVM.
     command = [sys.executable, "-P", "-m", "weir.spark.base.serve", str(port), str(idle), "again"]
     os.execv(command[0], command)  # noqa: S606  # the process of the server stays the same
