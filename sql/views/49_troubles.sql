@@ -87,8 +87,8 @@ SELECT 'reader died', CASE WHEN EXISTS (
        g.name, NULL, g.name, d.since, CASE WHEN d.readers = 1 THEN 'its reader died' ELSE d.readers || ' readers died' END,
        format('%s of reader group %s died over %s.', CASE WHEN d.readers = 1 THEN 'Reader ' || d.first ELSE weir_internal.counted(d.readers, 'reader') END,
               g.name, weir_internal.counted(d.events, 'event')),
-       'run a reader of the group again: it takes over what they read; or take them offline', 'reader_offline',
-       jsonb_build_object('reader_group', g.name, 'reader', d.first), 'group', jsonb_build_object('name', g.name)
+       'run a reader of the group again: it takes over what they read', 'process',
+       jsonb_build_object('reader_group', g.name), 'group', jsonb_build_object('name', g.name)
 FROM (SELECT b.group_id, count(*) AS readers, sum(b.events)::bigint AS events, min(b.reader_id) AS first,
              min(CASE WHEN r.lease_until > b.opened_at THEN r.lease_until ELSE b.opened_at END) AS since
       FROM weir_internal.reader_batch b JOIN weir_internal.reader r USING (group_id, reader_id)

@@ -56,6 +56,21 @@ def family() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     process.communicate()
 
 
+def test_a_process_is_found_by_what_it_carries_as_soon_as_it_was_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = psutil.Process.environ
+    loading: list[dict[str, str]] = [{}] * 3  # what the kernel says while it loads the program
+    monkeypatch.setattr(
+        psutil.Process, "environ", lambda one: loading.pop() if loading else shown(one)
+    )
+    with subprocess.Popen(["sleep", "60"], env={"WEIR_TEST": "x"}) as process:
+        processes.appear(process)
+        process.kill()
+    assert not loading, "it waited"
+    processes.appear(process)  # one that has ended is not waited for
+
+
 def test_whoever_carries_the_mark_is_found_and_ended(
     family: tuple[str, subprocess.Popen[bytes]],
 ) -> None:

@@ -61,20 +61,18 @@ STUCK = Wrong(
 )
 FROZEN = Wrong(
     "red", "Reader shop/monday/process of reader group orders died over 1,000 events",
-    "The reader group", "expired", "Reader offline",
-    {"Reader group": "orders", "Reader": "shop/monday/process"},
+    "The reader group", "expired", "Process", {"Reader group": "orders"},
 )  # fmt: skip
 KILLED = Wrong(
     "red", "Reader till 7 of reader group visits died over 1,000 events", "The reader group",
-    "till 7", "Reader offline", {"Reader group": "visits", "Reader": "till 7"},
+    "till 7", "Process", {"Reader group": "visits"},
 )  # fmt: skip
 FAILED = Wrong(
     "red", "run tuesday of shop .process. failed: .*KeyError: 'price'", "The run", "price"
 )
 QUIT = Wrong(
     "red", "Reader shop/tuesday/process of reader group refunds died over 1,000 events",
-    "The reader group", "was ended", "Reader offline",
-    {"Reader group": "refunds", "Reader": "shop/tuesday/process"},
+    "The reader group", "was ended", "Process", {"Reader group": "refunds"},
 )  # fmt: skip
 FULL = Wrong("red", r"The disk of \S+lake has 0 % left", "Retention", "shop/kept")
 NOT_PUBLISHED = Wrong(

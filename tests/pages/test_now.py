@@ -26,6 +26,7 @@ from weir.operations.jobs import FORMS
 from weir.pages import now
 from weir.pages.app import Access, create_app
 from weir.pages.metrics import rows_of
+from weir.reader_groups.groups.readers import reader_offline
 from weir.settings import Settings
 from weir.terminal.__main__ import parser
 from weir.terminal.options import given_arguments
@@ -112,6 +113,9 @@ def test_a_reader_that_died_over_a_batch_is_told_until_another_has_read_it(
     [one] = told(client, "now")["troubles"]
     assert one["sentence"] == "Reader reader of reader group totals died over 98,000 events."
     assert (one["page"], one["query"]) == ("group", {"name": "totals"})
+    reader_offline(database, "totals", "reader", "", request_id="offline")
+    assert wrong(database) == [("red", "reader died", "totals")], "the batch waits all the same"
+    assert (one["action"], one["given"]) == ("process", {"reader_group": "totals"})
     assert told(client, "groups")["groups"][0]["health"]["level"] == "bad"
     health = told(client, "streams/shop/orders")["facts"]["health"]
     assert (health["level"], health["words"]) == ("bad", "totals: its reader died")
@@ -557,5 +561,5 @@ def test_one_begins_with_what_is_wrong_and_goes_to_where_it_is_mended(
     page.locator(".trouble.bad").first.get_by_role("link", name="The reader group").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("totals")
     page.go_back()
-    page.get_by_role("link", name="Reader offline").first.click()
+    page.get_by_role("link", name="Process").first.click()
     expect(page.locator("main")).to_contain_text("totals")

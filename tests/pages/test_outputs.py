@@ -239,9 +239,17 @@ def test_it_says_in_a_sentence_why_outputs_can_not_be_compared(
     def lacks(**given: Any) -> str:
         return str(told(client, GROUP, **given)["lacks"])
 
-    assert "no other run that is still recorded has read the events of the newest" in lacks()
+    assert (
+        "no other run that is still recorded has made something of the events of the newest"
+        in lacks()
+    )
     process(store, plain)
     assert "the events of batch 1" in lacks(batch=1)
+    store.create_reader_group("audit", ["shop/orders"])
+    for batch in store.reader("audit"):
+        batch.commit({})
+    assert "weir_reset_reader_group" in lacks(batch=1), "nobody asked for group audit"
+    assert "of reader group audit wrote no row" in lacks(batch=1, other="audit")
     again(store, lambda events: pa.table({}))
     assert "batch 2 of reader group totals wrote no row" in lacks()
     again(store, plain)

@@ -224,6 +224,7 @@ class AirflowStack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C must reach only us; we stop them in order
             )
+        processes.appear(process)
         self._remember(pids=self._stack()["pids"] | {name: process.pid})
 
     def _environment_of(self, name: str) -> dict[str, str]:

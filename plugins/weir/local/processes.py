@@ -1,6 +1,7 @@
 """Find processes by a folder or a variable that they carry, because a pid may be reused."""
 
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,15 @@ def working_in(folder: Path) -> list[psutil.Process]:
 def carrying(variable: str, value: str) -> list[psutil.Process]:
     """Return the live processes that were started with this environment variable."""
     return _which(lambda process: process.environ().get(variable) == value)
+
+
+def appear(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process that was started just now can be found by what it carries: while the
+    kernel loads its program it has no environment."""
+    with suppress(psutil.Error):
+        shown = psutil.Process(process.pid)
+        while alive(shown) and not shown.environ():
+            time.sleep(0.001)
 
 
 def _which(condition: Callable[[psutil.Process], bool]) -> list[psutil.Process]:

@@ -110,6 +110,7 @@ class SparkServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C must reach only us
             )
+        processes.appear(process)
         self._remember(port=port, pid=process.pid, idle=idle)
 
     def _wait(self) -> None:

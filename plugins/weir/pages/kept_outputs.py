@@ -83,9 +83,9 @@ class Pair(NamedTuple):
 
 
 def find_pair(connection: Connection, wanted: Wanted) -> Pair | int | None:
-    """Return what is compared with what: the number of the batch alone if no other run has read its
-    events, None if no batch has. Raises NotFound for a group that there is not, and InvalidInput
-    for a batch, a run or an output."""
+    """Return what is compared with what: the number of the batch alone if no other run has made
+    something of its events, None if no batch has. Raises NotFound for a group that there is not,
+    and InvalidInput for a batch, a run or an output."""
     name = wanted.group
     if not group_work.is_group(connection, group=name):
         raise NotFound("group_not_found", f"there is no reader group {name}.")
@@ -104,7 +104,8 @@ def find_pair(connection: Connection, wanted: Wanted) -> Pair | int | None:
     runs = _runs(found)
     mine = runs.pop(_run(asked))
     others = sorted(runs.values(), key=lambda one: _later_choice(one, asked))
-    if not others:
+    chosen = not wanted.other and wanted.other_batch is None
+    if not others or (chosen and _is_a_strangers(others[0], name)):
         return batch
     theirs = next((one for one in others if _is_wanted(one, wanted)), None)
     if theirs is None:
@@ -228,6 +229,11 @@ def _later_choice(batches: Batches, asked: Reader) -> tuple[bool, bool, bool, fl
         last.committed_at > asked.committed_at,
         -last.committed_at.timestamp(),
     )
+
+
+def _is_a_strangers(batches: Batches, group: str) -> bool:
+    """Return whether batches are of another group, which wrote nothing: a reader of its own."""
+    return batches[0].reader_group != group and not any(one.outputs for one in batches)
 
 
 def _is_wanted(batches: Batches, wanted: Wanted) -> bool:

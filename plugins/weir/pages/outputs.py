@@ -171,9 +171,9 @@ def _read_once(group: str, batch: int | None) -> str:
     reset = do("reset_reader_group", reader_group=group, to="start", allow_repeat=True)
     fork = do("fork_reader_group", reader_group=group, new_reader_group=f"{group}-new", at="head")
     return (
-        f"no other run that is still recorded has read the events of {of} of reader group {group}, "
-        f"so there is nothing to compare; {reset}, or {fork}, and process them with the changed "
-        "function: both outputs are kept."
+        f"no other run that is still recorded has made something of the events of {of} of reader "
+        f"group {group}, so there is nothing to compare; {reset}, or {fork}, and process them with "
+        "the changed function: both outputs are kept."
     )
 
 
