@@ -1,16 +1,24 @@
 """An erasure finds copies whoever made them, however they spell a key, and leaves no sample."""
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
 import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled, where_it_is
 from tests.annex.erasure.test_subject import copied
 from tests.conftest import TestDatabase
-from tests.world.streams import run
+from tests.world.adjunct import Store
+from tests.world.columns import column
+from tests.world.streams import Lane, run
 from weir.controller.rejected import make_rejected_stream
+from weir.model.key_space import routing_steps
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 
 
@@ -78,6 +86,45 @@ def test_a_number_is_found_in_copies_whose_columns_are_decimals(
     assert (done["streams"], done["outputs"]) == (found, {"table public.numbers": 1})
     assert store.read("shop/copy")["n"].to_pylist() == [70, 1, 1]
     assert store.read("shop/copy.rejected")["row"].to_pylist() == ['{"k":null,"n":70.00}']
+
+
+def test_a_number_is_found_in_an_adjunct_store_whose_keys_are_decimals(
+    store: StreamStore, settings: Settings
+) -> None:
+    store.create_stream("shop/orders", "n")
+    store.create_stream("shop/copy", "k")
+    store.append("shop/orders", [{"n": n, "k": "x"} for n in (7, 70)])
+    copied(store, "before", "shop/orders", {"stream:shop/copy": {"k": "k", "n": "n"}})
+    store.update_stream("shop/copy", widen_columns="n DECIMAL(22,2)", allow_named=True)
+    store.define_adjunct_store("shop/by-n", "shop/copy", key="n", history="7 d")
+    made = Store(store.database, "shop/by-n", Lane(store.database, stream_name("shop/copy"), 0))
+    for _ in range(2):  # an older version, too
+        store.append("shop/copy", [{"k": "x", "n": 1}])
+        build, files = made.begun(), list[AdjunctFile]()
+        for part, numbers in (("table", ["7.00", "70.00"]), ("history", ["7.00"])):
+            hashes = [routing_steps(one.encode()) for one in numbers]
+            keys = pa.array(map(Decimal, numbers), pa.decimal128(22, 2))
+            file = Path(settings.warehouse, path := f"{build.folder}{part}/part.parquet")
+            file.parent.mkdir(parents=True)
+            pq.write_table(pa.table({"_weir_key": keys, "_weir_hash": hashes}), file)
+            size = file.stat().st_size
+            files.append(AdjunctFile(path, len(numbers), size, min(hashes), max(hashes)))
+        fields = [column("_weir_key", "decimal(22,2)")]
+        made.publish(build, fields=fields, files=files[:1], history=files[1:])
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["7"]})
+    assert done["stores"] == {"shop/by-n": 4}
+    left = made.rows("SELECT path FROM adjunct_file WHERE store_id = :a")
+    found = [pq.read_table(Path(settings.warehouse, one.path))["_weir_key"] for one in left]
+    assert [one.to_pylist() for one in found] == [[70], [70]]
+    made.update(key="k")
+    # As an expiry leaves a version of which only the changes are kept.
+    run(
+        store.database,
+        """UPDATE adjunct_version SET state = 'expired', ended_at = now(),
+        history_from = 1""",
+    )
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["70"]})
+    assert done["stores"] == {"shop/by-n": 2}
 
 
 def test_a_key_is_meant_with_its_blanks(store: StreamStore) -> None:

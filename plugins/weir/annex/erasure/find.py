@@ -21,7 +21,7 @@ from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, slices_of_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.kernel.matching import Matching, fulfilling, without_zeros
+from weir.kernel.matching import Matching, fulfilling, plain_number
 from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
@@ -108,7 +108,7 @@ def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
     are JSON with it; else those in which one stands as a word of its own, as it is or as JSON and
     CSV write it."""
     wanted, names = set(keys), {column.lower() for column in columns}
-    numbers = set(map(without_zeros, keys))
+    numbers = set(map(plain_number, keys))
     spelt = {one for key in keys if key for one in spellings(key)}
     some = "|".join(map(re.escape, sorted(spelt))) or "(?!)"  # which is nowhere
     word = re.compile(rf"(?<!\w)(?:{some})(?!\w)")
@@ -121,7 +121,7 @@ def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
         of_name = {name.lower(): it for name, it in read.items()} if isinstance(read, dict) else {}
         if values := [of_name[name] for name in names if of_name.get(name) is not None]:
             return any(
-                without_zeros(it) in numbers if isinstance(it, _Number)
+                plain_number(it) in numbers if isinstance(it, _Number)
                 else (it if isinstance(it, str) else json.dumps(it)) in wanted
                 for it in values
             )  # fmt: skip
