@@ -61,7 +61,9 @@ def _has_key(values: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
 
 def is_number(kind: pa.DataType) -> bool:
     """Return whether the values of a type are numbers, of which equal ones may have other texts."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    )
 
 
 def plain_number(text: str) -> str:

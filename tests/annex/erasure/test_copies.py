@@ -88,6 +88,57 @@ def test_a_number_is_found_in_copies_whose_columns_are_decimals(
     assert store.read("shop/copy.rejected")["row"].to_pylist() == ['{"k":null,"n":70.00}']
 
 
+def test_texts_that_are_equal_numbers_are_other_keys_where_a_copy_tells_them_apart(
+    store: StreamStore, test_database: TestDatabase
+) -> None:
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        connection.cursor().execute(
+            """CREATE TABLE public.plain (n numeric);
+            CREATE TABLE public.whole (n bigint);
+            CREATE TABLE public.real (n double precision);
+            GRANT SELECT, INSERT, DELETE ON public.plain, public.whole, public.real
+            TO weir_publisher"""
+        )
+    connection.close()
+    store.create_stream("shop/orders", "n")
+    make_rejected_stream(store.database, stream_name("shop/orders"))
+    store.append("shop/orders", [{"n": n, "k": "x"} for n in ("7", "7.0", "007", "-0")])
+    kinds = {"plain": pa.decimal128(12, 2), "whole": pa.int64(), "real": pa.float64()}
+    store.create_reader_group("plain", ["shop/orders"])
+    with store.reader("plain") as reader:
+        for batch in reader:
+            batch.write("parquet:parts partition_by=n", batch.events)
+            numbers = pa.array([Decimal(one) for one in batch.events["n"].to_pylist()])
+            for table, kind in kinds.items():
+                made = numbers.cast(pa.decimal128(12, 2)).cast(kind)
+                batch.write(f"table:public.{table}", pa.table({"n": made}))
+            batch.commit()
+    rejected = [{"source": "a", "row": json.dumps({"n": n})} for n in (7, 7.0, "7.0")]
+    store.append("shop/orders.rejected", rejected)
+
+    def found(key: str) -> tuple[int, ...]:
+        said = store.erase("shop/orders", "asked", keys=[key])
+        outputs = ("parts of plain", *(f"table public.{one}" for one in kinds))
+        return said["streams"]["shop/orders.rejected"][0], *(said["outputs"][o] for o in outputs)
+
+    assert found("7.0") == (2, 1, 3, 3, 3), "a number has no zeros of its own"
+    assert found("007") == (0, 1, 3, 3, 3)
+    assert found("-0") == (0, 1, 1, 1, 1)
+
+
+def test_a_number_is_found_whatever_zeros_it_is_written_with(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "n")
+    make_rejected_stream(store.database, stream_name("shop/orders"))
+    store.append("shop/orders", [{"n": n} for n in (0, 7, 70)])
+    texts = ("7", "7.00", "7e0", '"7.0"', "70", "-0", "0.0", "1e999999999999", "null")
+    rejected = [{"source": "a", "row": f'{{"n":{one}}}'} for one in texts]
+    store.append("shop/orders.rejected", rejected)
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["7"]})
+    assert done["streams"] == {"shop/orders": 1, "shop/orders.rejected": 4}
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["0"]})
+    assert done["streams"] == {"shop/orders": 1, "shop/orders.rejected": 2}
+
+
 def test_a_number_is_found_in_an_adjunct_store_whose_keys_are_decimals(
     store: StreamStore, settings: Settings
 ) -> None:
