@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weir.kernel.matching import has_texts, in_columns, without_zeros
+from weir.kernel.matching import has_texts, in_columns, plain_number
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,9 @@ from weir.kernel.matching import has_texts, in_columns, without_zeros
         (pa.decimal128(10, 2), [Decimal(7), Decimal("7.01"), None], "7"),  # from before a widening
         (pa.decimal128(38, 10), [Decimal("1.5"), Decimal(15), None], "1.50"),
         (pa.decimal128(4, 0), [Decimal(700), Decimal(7), None], "700"),
+        (pa.int64(), [7, 70, None], "007.0"),  # of a text
+        (pa.decimal128(4, 1), [Decimal(0), Decimal(10), None], "-0"),
+        (pa.string(), ["7.0", "7", None], "7.0"),
         (
             pa.timestamp("us", "UTC"),
             [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), None],
@@ -41,6 +44,8 @@ def test_values_that_have_no_texts_are_no_keys() -> None:
     assert not any(map(has_texts, kinds))
 
 
-def test_only_zeros_at_the_end_of_a_fraction_say_nothing() -> None:
-    texts = ["7.00", "-0.50", "7.", "100", "1.5e10", "1.0.0"]
-    assert [without_zeros(one) for one in texts] == ["7", "-0.5", "7", "100", "1.5e10", "1.0.0"]
+def test_only_zeros_at_the_ends_of_a_number_and_the_sign_of_zero_say_nothing() -> None:
+    texts = {"7.00": "7", "-0.50": "-0.5", "7.": "7", "100": "100", "007": "7", "-0": "0"}
+    others = ("1.5e10", "1.0.0", "", ".", "-", "7a", " 7", "7\n")
+    assert {one: plain_number(one) for one in texts} == texts
+    assert all(plain_number(one) == one for one in others)

@@ -15,7 +15,7 @@ from weir.kernel.transforms import Computation, condition_over, fulfilled
 from weir.model.transforms import condition_of, value_of
 
 Mask: TypeAlias = pa.Array | pa.ChunkedArray
-_FRACTION = re.compile(r"-?[0-9]+\.[0-9]*")
+_NUMBER = re.compile(r"(-?)0*([0-9]+?)(?:\.([0-9]*?)0*)?")
 
 
 class Matching(NamedTuple):
@@ -41,8 +41,8 @@ def _of_keys(computed: Computation, keys: Sequence[str], rows: pa.Table) -> Mask
 
 
 def in_columns(columns: Sequence[str], keys: Sequence[str]) -> Matching:
-    """Return what matches rows of which a column, as text, is one of some keys. A decimal is one
-    with whatever zeros at its end: whole numbers get some when their column is widened."""
+    """Return what matches rows of which a column, as text, is one of some keys. A whole number or a
+    decimal is one that equals it: it gets other zeros when its column is widened, or is written."""
     return Matching(columns, functools.partial(_in_columns, columns, keys))
 
 
@@ -54,13 +54,26 @@ def _has_key(values: pa.ChunkedArray, keys: Sequence[str]) -> Mask:
     texts = _texts(values)
     if pa.types.is_decimal(values.type) and values.type.scale > 0:
         texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
-        keys = [without_zeros(key) for key in keys]
+    if is_number(values.type):
+        keys = [plain_number(key) for key in keys]
     return _is_one(texts, keys)
 
 
-def without_zeros(number: str) -> str:
-    """Return the text of a number without zeros at the end of its fraction."""
-    return number.rstrip("0").rstrip(".") if _FRACTION.fullmatch(number) else number
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether the values of a type are numbers, of which equal ones may have other texts."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    )
+
+
+def plain_number(text: str) -> str:
+    """Return the text of a number without what does not change it: zeros at its ends, and the sign
+    of zero. Another text stays as it is."""
+    if (found := _NUMBER.fullmatch(text)) is None:
+        return text
+    sign, whole, fraction = found.groups()
+    plain = f"{whole}.{fraction}" if fraction else whole
+    return plain if plain == "0" else sign + plain
 
 
 def has_texts(kind: pa.DataType) -> bool:

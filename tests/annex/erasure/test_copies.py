@@ -1,16 +1,24 @@
 """An erasure finds copies whoever made them, however they spell a key, and leaves no sample."""
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
 import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.annex.erasure.test_everywhere import ASKED, WHO, filled, where_it_is
 from tests.annex.erasure.test_subject import copied
 from tests.conftest import TestDatabase
-from tests.world.streams import run
+from tests.world.adjunct import Store
+from tests.world.columns import column
+from tests.world.streams import Lane, run
 from weir.controller.rejected import make_rejected_stream
+from weir.model.key_space import routing_steps
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
+from weir.queries.adjunct.versions import AdjunctFile
 from weir.settings import Settings
 
 
@@ -78,6 +86,98 @@ def test_a_number_is_found_in_copies_whose_columns_are_decimals(
     assert (done["streams"], done["outputs"]) == (found, {"table public.numbers": 1})
     assert store.read("shop/copy")["n"].to_pylist() == [70, 1, 1]
     assert store.read("shop/copy.rejected")["row"].to_pylist() == ['{"k":null,"n":70.00}']
+
+
+def test_texts_that_are_equal_numbers_are_other_keys_where_a_copy_tells_them_apart(
+    store: StreamStore, test_database: TestDatabase
+) -> None:
+    with psycopg2.connect(test_database.owner_dsn) as connection:
+        connection.cursor().execute(
+            """CREATE TABLE public.plain (n numeric);
+            CREATE TABLE public.whole (n bigint);
+            CREATE TABLE public.real (n double precision);
+            GRANT SELECT, INSERT, DELETE ON public.plain, public.whole, public.real
+            TO weir_publisher"""
+        )
+    connection.close()
+    store.create_stream("shop/orders", "n")
+    make_rejected_stream(store.database, stream_name("shop/orders"))
+    store.append("shop/orders", [{"n": n, "k": "x"} for n in ("7", "7.0", "007", "-0")])
+    kinds = {"plain": pa.decimal128(12, 2), "whole": pa.int64(), "real": pa.float64()}
+    store.create_reader_group("plain", ["shop/orders"])
+    with store.reader("plain") as reader:
+        for batch in reader:
+            batch.write("parquet:parts partition_by=n", batch.events)
+            numbers = pa.array([Decimal(one) for one in batch.events["n"].to_pylist()])
+            for table, kind in kinds.items():
+                made = numbers.cast(pa.decimal128(12, 2)).cast(kind)
+                batch.write(f"table:public.{table}", pa.table({"n": made}))
+            batch.commit()
+    rejected = [{"source": "a", "row": json.dumps({"n": n})} for n in (7, 7.0, "7.0")]
+    store.append("shop/orders.rejected", rejected)
+
+    def found(key: str) -> tuple[int, ...]:
+        said = store.erase("shop/orders", "asked", keys=[key])
+        outputs = ("parts of plain", *(f"table public.{one}" for one in kinds))
+        rejected = said["streams"]["shop/orders.rejected"]
+        assert isinstance(rejected, list)  # of a dry run: events, and files
+        return rejected[0], *(said["outputs"][one] for one in outputs)
+
+    assert found("7.0") == (2, 1, 3, 3, 3), "a number has no zeros of its own"
+    assert found("007") == (0, 1, 3, 3, 3)
+    assert found("-0") == (0, 1, 1, 1, 1)
+
+
+def test_a_number_is_found_whatever_zeros_it_is_written_with(store: StreamStore) -> None:
+    store.create_stream("shop/orders", "n")
+    make_rejected_stream(store.database, stream_name("shop/orders"))
+    store.append("shop/orders", [{"n": n} for n in (0, 7, 70)])
+    texts = ("7", "7.00", "7e0", '"7.0"', "70", "-0", "0.0", "1e999999999999", "null")
+    rejected = [{"source": "a", "row": f'{{"n":{one}}}'} for one in texts]
+    store.append("shop/orders.rejected", rejected)
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["7"]})
+    assert done["streams"] == {"shop/orders": 1, "shop/orders.rejected": 4}
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["0"]})
+    assert done["streams"] == {"shop/orders": 1, "shop/orders.rejected": 2}
+
+
+def test_a_number_is_found_in_an_adjunct_store_whose_keys_are_decimals(
+    store: StreamStore, settings: Settings
+) -> None:
+    store.create_stream("shop/orders", "n")
+    store.create_stream("shop/copy", "k")
+    store.append("shop/orders", [{"n": n, "k": "x"} for n in (7, 70)])
+    copied(store, "before", "shop/orders", {"stream:shop/copy": {"k": "k", "n": "n"}})
+    store.update_stream("shop/copy", widen_columns="n DECIMAL(22,2)", allow_named=True)
+    store.define_adjunct_store("shop/by-n", "shop/copy", key="n", history="7 d")
+    made = Store(store.database, "shop/by-n", Lane(store.database, stream_name("shop/copy"), 0))
+    for _ in range(2):  # an older version, too
+        store.append("shop/copy", [{"k": "x", "n": 1}])
+        build, files = made.begun(), list[AdjunctFile]()
+        for part, numbers in (("table", ["7.00", "70.00"]), ("history", ["7.00"])):
+            hashes = [routing_steps(one.encode()) for one in numbers]
+            keys = pa.array(map(Decimal, numbers), pa.decimal128(22, 2))
+            file = Path(settings.warehouse, path := f"{build.folder}{part}/part.parquet")
+            file.parent.mkdir(parents=True)
+            pq.write_table(pa.table({"_weir_key": keys, "_weir_hash": hashes}), file)
+            size = file.stat().st_size
+            files.append(AdjunctFile(path, len(numbers), size, min(hashes), max(hashes)))
+        fields = [column("_weir_key", "decimal(22,2)")]
+        made.publish(build, fields=fields, files=files[:1], history=files[1:])
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["7"]})
+    assert done["stores"] == {"shop/by-n": 4}
+    left = made.rows("SELECT path FROM adjunct_file WHERE store_id = :a")
+    found = [pq.read_table(Path(settings.warehouse, one.path))["_weir_key"] for one in left]
+    assert [one.to_pylist() for one in found] == [[70], [70]]
+    made.update(key="k")
+    # As an expiry leaves a version of which only the changes are kept.
+    run(
+        store.database,
+        """UPDATE adjunct_version SET state = 'expired', ended_at = now(),
+        history_from = 1""",
+    )
+    done = store.erase("shop/orders", **{**ASKED, "keys": ["70"]})
+    assert done["stores"] == {"shop/by-n": 2}
 
 
 def test_a_key_is_meant_with_its_blanks(store: StreamStore) -> None:

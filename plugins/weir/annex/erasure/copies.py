@@ -2,7 +2,7 @@
 as. Which of them an erasure finds by keys, and which it only names."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from weir.annex.erasure.columns import Columns
 from weir.errors import counted
-from weir.kernel.matching import has_texts
+from weir.kernel.matching import has_texts, is_number
 from weir.kernel.schema import to_read
 from weir.model.names import StreamName, stream_name
 from weir.model.plain_column import plain_column
@@ -24,7 +24,8 @@ class Searched:
     """A stream that an erasure searches, and `by` what: its routing key, columns that have the
     keys, or the text of rejected rows. `columns`: those of it, or of these rows, that have the
     keys; none if its routing key is no column. `made`: the columns that have them in what was
-    made of it, unless the reader group that made it declares its `subject`. By nothing: it leaves
+    made of it, unless the reader group that made it declares its `subject`. `texts`: whether the
+    keys are texts there, of which 7 and 7.0 are two; as numbers they are one. By nothing: it leaves
     the stream, and looks for what was made of it."""
 
     name: StreamName
@@ -33,6 +34,7 @@ class Searched:
     by: str
     columns: tuple[str, ...]
     made: tuple[str, ...]
+    texts: bool
 
     @property
     def is_of_keys(self) -> bool:
@@ -93,15 +95,16 @@ def searched(
                      subject, columns_of)  # fmt: skip
     made = (subject,) if subject else tuple(sorted(names))
     found = [Searched(stream_name(own.stream_name), stream_id, own.routing_key, KEY,
-                      tuple(field["name"] for field in keys), made)]  # fmt: skip
-    left = list[Remaining]()
+                      tuple(field["name"] for field in keys), made,
+                      _are_texts(columns_of[stream_id], names))]  # fmt: skip
+    left, id_of = list[Remaining](), {one.name: one.stream_id for one in copies.values()}
     for one in sorted(copies.values(), key=lambda c: c.name):
         if one.stream_id == stream_id:
             continue
         known = (stream_name(one.name), one.stream_id, one.routing_key)
         if not by_keys:
             left.append(_left_stream(one.name, "a condition is about one stream only"))
-            found.append(Searched(*known, NOTHING, (), ()))
+            found.append(Searched(*known, NOTHING, (), (), texts=True))
             continue
         columns, by = sorted(one.named), REJECTED
         made = (subject,) if subject else tuple(columns)
@@ -113,8 +116,15 @@ def searched(
             left += [several(f"stream {one.name}", columns)] if len(columns) > 1 else []
             fields = [field for field in there.of_files if field["name"] in columns]
             made = (subject,) if subject else tuple(sorted(there.names(fields)))
-        found.append(Searched(*known, by, tuple(columns), made))
+        of = id_of.get(one.name.removesuffix(".rejected"))  # which has the types of rejected rows
+        texts = of is not None and _are_texts(columns_of[of], one.named)
+        found.append(Searched(*known, by, tuple(columns), made, texts))
     return found, left + _others(connection, [*copies])
+
+
+def _are_texts(there: Columns, named: Iterable[str]) -> bool:
+    """Return whether no column that has or had some names is of numbers."""
+    return not any(is_number(one.type) for name in named for one in to_read(there.ever(name)))
 
 
 def _copies(

@@ -189,7 +189,7 @@ class Everywhere:
         if condition:
             return where(condition, now)
         if one.by == REJECTED:
-            return in_rejected(one.columns, keys)
+            return in_rejected(one.columns, keys, texts=one.texts)
         if one.by == COLUMN:
             return in_columns(one.columns, keys)
         return with_routing_keys(routing_keys(one.name, one.routing_key, to_read(now)), keys)

@@ -9,6 +9,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from weir.arrow.read import read_rows
 from weir.controller.read_plan import FileSlice, slices_of_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.kernel.matching import Matching, fulfilling, without_zeros
+from weir.kernel.matching import Matching, fulfilling
 from weir.kernel.schema import to_read
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.schema import Field
@@ -97,34 +98,34 @@ def where(condition: str, fields: list[Field]) -> Matching:
 _REJECTED = ("row", "text")
 
 
-class _Number(str):
-    """A number as JSON has it."""
-
-    __slots__ = ()
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
 
 
-def in_rejected(columns: Sequence[str], keys: Sequence[str]) -> Matching:
+def _value(text: str) -> Decimal | str:
+    """Return the number that a text is, or else the text."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else text
+
+
+def in_rejected(columns: Sequence[str], keys: Sequence[str], *, texts: bool) -> Matching:
     """Return what matches rejected rows of some keys: those that have one in a column, where they
-    are JSON with it; else those in which one stands as a word of its own, as it is or as JSON and
-    CSV write it."""
-    wanted, names = set(keys), {column.lower() for column in columns}
-    numbers = set(map(without_zeros, keys))
+    are JSON with it, as the same text, or, unless the keys are `texts`, as an equal number; else
+    those in which one stands as a word of its own, as it is or as JSON and CSV write it."""
+    value: Callable[[str], Decimal | str] = str if texts else _value
+    wanted, names = set(map(value, keys)), {column.lower() for column in columns}
     spelt = {one for key in keys if key for one in spellings(key)}
     some = "|".join(map(re.escape, sorted(spelt))) or "(?!)"  # which is nowhere
     word = re.compile(rf"(?<!\w)(?:{some})(?!\w)")
 
     def is_meant(row: str | None, fault: str | None) -> bool:
         try:
-            read = json.loads(row or "", parse_int=_Number, parse_float=_Number)
+            read = json.loads(row or "", parse_int=str, parse_float=str)
         except ValueError:
             read = None
         of_name = {name.lower(): it for name, it in read.items()} if isinstance(read, dict) else {}
         if values := [of_name[name] for name in names if of_name.get(name) is not None]:
             return any(
-                without_zeros(it) in numbers if isinstance(it, _Number)
-                else (it if isinstance(it, str) else json.dumps(it)) in wanted
-                for it in values
-            )  # fmt: skip
+                value(it if isinstance(it, str) else json.dumps(it)) in wanted for it in values
+            )
         return any(word.search(text) for text in (row, fault) if text)
 
     def matching(rows: pa.Table) -> pa.Array:

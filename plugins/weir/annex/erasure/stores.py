@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
-from weir.adjunct.lookup import key_text
+from weir.adjunct.lookup import in_type, key_text
 from weir.adjunct.stores import lock_store
 from weir.annex.erasure.copies import KEY, Remaining, Searched
 from weir.compaction.forms import form_of, options
@@ -23,7 +24,7 @@ from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
 from weir.errors import Conflict
 from weir.kernel.bounds import bounded
-from weir.kernel.matching import has_texts, in_columns
+from weir.kernel.matching import has_texts, in_columns, plain_number
 from weir.kernel.schema import to_read
 from weir.model.key_space import routing_steps
 from weir.model.plain_column import plain_column
@@ -132,9 +133,23 @@ def erase_rows(
 
 
 def _files(connection: Connection, store: Store, keys: Sequence[str]) -> list[str]:
-    """Return the files that may have some keys: the database knows the hashes of theirs."""
-    hashes = [routing_steps(key.encode()) for key in keys] if store.column is None else None
-    return sql.files(connection, store_id=store.store_id, hashes=hashes)
+    """Return the files that may have some keys: the database knows the hashes of theirs, of the
+    texts that they have in the types of now and of before."""
+    store_id, hashes = store.store_id, None
+    if store.column is None:
+        kinds = sql.key_types(connection, store_id=store_id)
+        texts = {text for key in keys for text in _texts(key, kinds)}
+        hashes = [routing_steps(text.encode()) for text in texts]
+    return sql.files(connection, store_id=store_id, hashes=hashes)
+
+
+def _texts(key: str, kinds: Sequence[str]) -> set[str]:
+    """Return the texts that a key may have in some types: 7 is 7.00 where a column was widened."""
+    plain = plain_number(key)
+    if not plain.removeprefix("-").replace(".", "", 1).isdecimal():
+        return {key}
+    decimals = [kind for kind in kinds if kind.startswith("decimal")]
+    return {key, plain, *(key_text(in_type(Decimal(plain), kind)) for kind in decimals)}
 
 
 def _rows(
@@ -151,7 +166,7 @@ def _rows(
             rows = file.read([column])
     except (OSError, pa.ArrowInvalid) as error:
         raise why_unread(database, settings.warehouse, path, error) from error
-    if store.column is None:
+    if not has_texts(rows[column].type):
         wanted = set(keys)
         return [i for i, one in enumerate(rows[column].to_pylist()) if key_text(one) in wanted]
     found: list[int] = pc.indices_nonzero(in_columns([column], keys).rows(rows)).to_pylist()

@@ -8,7 +8,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     found text;
-    numbers CONSTANT text[] := ARRAY(SELECT CASE WHEN k LIKE '%.%' THEN rtrim(rtrim(k, '0'), '.') ELSE k END FROM unnest(in_keys) k);
+    numbers CONSTANT numeric[] := ARRAY(SELECT k::numeric FROM unnest(in_keys) k
+        WHERE length(k) < 400 AND k ~ '^-?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]{1,3})?$');
 BEGIN
     IF NOT has_table_privilege(target, 'SELECT') OR NOT has_table_privilege(target, 'DELETE') THEN
         why := format('weir_publisher may not read and delete its rows (GRANT SELECT, DELETE ON %s TO weir_publisher)', target);
@@ -18,9 +19,11 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', target);
-    -- 7 is 7.00 in a column of numbers with two digits after the point.
-    SELECT string_agg(format(CASE t.typname WHEN 'numeric' THEN 'trim_scale(%I)::text OPERATOR(pg_catalog.=) ANY ($2)'
-                             ELSE '%I::text OPERATOR(pg_catalog.=) ANY ($1)' END, a.attname), ' OR ') INTO found FROM pg_attribute a
+    -- 7 is 7.00 in a column of numbers with two digits after the point. Only numbers are written to one: of the keys 7 and
+    -- 007, which are texts, it has the same.
+    SELECT string_agg(format('%1$I::text OPERATOR(pg_catalog.=) ANY ($1)' || CASE
+        WHEN t.typname IN ('int2', 'int4', 'int8', 'numeric', 'float4', 'float8')
+            THEN ' OR %1$I::text::numeric OPERATOR(pg_catalog.=) ANY ($2)' ELSE '' END, a.attname), ' OR ') INTO found FROM pg_attribute a
     JOIN pg_type t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
     WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname) = ANY (in_columns);
     IF found IS NULL THEN

@@ -9,12 +9,20 @@ SELECT s.name, s.store_id, s.stream_id,
     array(SELECT DISTINCT coalesce(d.key, '') FROM adjunct_definition d
         WHERE d.store_id = s.store_id AND (d.definition = s.definition OR EXISTS (
             SELECT FROM adjunct_version o WHERE o.store_id = s.store_id
-                AND o.definition = d.definition AND o.state = 'published'))) AS keys,
+                AND o.definition = d.definition
+                AND (o.state = 'published' OR o.history_from IS NOT NULL)))) AS keys,
     (SELECT jsonb_agg(DISTINCT f) FROM adjunct_version o
         CROSS JOIN LATERAL jsonb_array_elements(o.fields) f
-        WHERE o.store_id = s.store_id AND o.state = 'published') AS fields
+        WHERE o.store_id = s.store_id
+            AND (o.state = 'published' OR o.history_from IS NOT NULL)) AS fields
 FROM adjunct_store s
 WHERE s.stream_id = ANY(:streams) ORDER BY s.name
+
+-- name: key_types -> many
+-- Return the types of the keys in the files of a store.
+SELECT DISTINCT v.fields -> 0 ->> 'type' AS type FROM adjunct_file f
+JOIN adjunct_version v USING (store_id, version)
+WHERE f.store_id = :store_id AND v.fields IS NOT NULL ORDER BY 1
 
 -- name: files -> many
 -- Return the files of a store that may have keys of some hashes; without hashes, all.
