@@ -66,6 +66,7 @@ def run(job: Job, arguments: Retention) -> RetentionReport:
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
             compacted_grace=job.settings.compacted_grace, start_spark=lambda: job.spark,
+            output_roots=job.settings.output_roots,
         )  # fmt: skip
     report = RetentionReport(decisions=decisions, alerts=alerts, deleted=deleted)
     return complete(report, decisions, failed=deleted["failed"] if deleted else ())

@@ -58,6 +58,7 @@ def _sweep(job: Job) -> Swept:
         job.database, job.settings.warehouse, job.settings.grace_period,
         deleter(lambda: job.spark), again_after=job.settings.transaction_max,
         compacted_grace=job.settings.compacted_grace, start_spark=lambda: job.spark,
+        output_roots=job.settings.output_roots,
     )  # fmt: skip
     deleted["failed"] += sweep_manifests(job.database)
     return deleted

@@ -217,6 +217,7 @@ def test_what_a_program_ran_that_was_killed_ends(served: Served, tmp_path: Path)
 def test_a_server_that_is_killed_is_there_again(served: Served) -> None:
     served.server.stop()
     served.start(idle=600)  # then its process asks the JVM, which dies over that
+    wait_for("an answer", lambda: _answers(served))
     before, process = served.jvm, served.server.running()
     before.suspend()
     time.sleep(6)  # a second longer than it looks away

@@ -358,3 +358,17 @@ def test_the_first_append_of_all_beside_it_does_not_make_a_warehouse_look_lost(
         lane.append({"0.0": 1})
 
     check_warehouse_ownership(beside(test_database, moment, append), root)
+
+
+def test_a_copy_of_an_installation_deletes_no_output_of_the_original(
+    lane: Lane, tmp_path: Path
+) -> None:
+    mark_as_own(lane, tmp_path)
+    folder = "d/group=g/batch=1.1/attempt=1/"
+    roots = [tmp_path / "copy", tmp_path / "original"]
+    files = [write(root, f"{folder}part.parquet") for root in roots]
+    for root in roots:
+        record_garbage(lane, folder, root)
+    report = sweep(lane.database, str(tmp_path), 0.0, output_roots=[str(roots[0])])
+    assert ([file.exists() for file in files], report["deleted"]) == ([False, True], 1)
+    assert (report["failed"], left(lane)) == ([], [])

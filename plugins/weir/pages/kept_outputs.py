@@ -25,7 +25,7 @@ from weir.queries.pages import outputs as sql
 from weir.queries.pages.outputs import Reader
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.paths import group_folder
+from weir.warehouse.paths import is_of_group
 
 NEWEST = 50  # batches that are looked through for one whose events were read again
 MOST_BATCHES = 200  # that are compared with as many others
@@ -272,7 +272,11 @@ def _files(batches: Batches, output: str) -> Iterator[tuple[fs.FileSystem, str, 
             system, base = filesystem(folder["root"])
             where = f"{base}/{folder['path'].rstrip('/')}"
             selector = fs.FileSelector(where, recursive=True, allow_not_found=True)
-            infos = system.get_file_info(selector) if _is_own(batch, folder["path"]) else []
+            infos = (
+                system.get_file_info(selector)
+                if is_of_group(folder["path"], batch.reader_group)
+                else []
+            )
             there = [one.path[len(where) + 1 :] for one in infos if one.type == fs.FileType.File]
             below = sorted(one for one in there if one.endswith(".parquet") and not _hidden(one))
             if not below:
@@ -335,11 +339,6 @@ def _events(
         )
     size = sum(one.bytes or 0 for one in found) // max(len(slices), 1)
     return [Events(settings, one, to_read(fields), size) for one in slices]
-
-
-def _is_own(batch: Reader, path: str) -> bool:
-    """Return whether a path is of the batch's group: the login of a team can record any other."""
-    return f"{group_folder('', batch.reader_group)}/" in f"/{path}" and ".." not in path.split("/")
 
 
 def _hidden(path: str) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
+from operator import not_
 from typing import NamedTuple, TypedDict
 
 from sqlalchemy import Connection
@@ -17,6 +19,7 @@ from weir.seams import hung
 from weir.warehouse.file_deletion import Delete, delete_here
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import MARKER, Marker, delete_leftovers, write_marker
+from weir.warehouse.paths import lies_below
 
 AT_ONCE = 200_000  # files deleted between two statements
 SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more
@@ -64,6 +67,7 @@ def sweep(
     start_spark: StartSpark | None = None,
     again_after: float = 0.0,
     compacted_grace: float = 0.0,
+    output_roots: Sequence[str] | None = None,
 ) -> Swept:
     """Delete the garbage that is older than the grace period (seconds), that no open batch may
     need, and that no annex holds.
@@ -80,7 +84,9 @@ def sweep(
     `delete`: how to delete files; by default with a few threads of this process. `start_spark`: in
     whose tasks many files may be looked at before; None: in this process.
 
-    What an annex keeps is kept, and so is what a stream still needs.
+    What an annex keeps is kept, and so is what a stream still needs. A folder that is recorded of
+    an output is forgotten and stays, unless it lies below `output_roots` (None: any do): in a copy
+    of an installation it is the original's.
 
     A row is deleted after its file, so the next sweep completes a killed one. Raises
     InvariantViolation if the warehouse belongs to another database, or if this database was
@@ -102,12 +108,18 @@ def sweep(
         rows, not_garbage, unopened = _kept(database, warehouse, every, start_spark)
         failed += not_garbage + unopened
         kept += len(not_garbage)
-        found = [(row.root or warehouse, row.path) for row in rows]
+        own = [
+            not row.root or output_roots is None or lies_below(row.root, row.path, output_roots)
+            for row in rows
+        ]
+        ours, others = list(compress(rows, own)), list(compress(rows, map(not_, own)))
+        found = [(row.root or warehouse, row.path) for row in ours]
         failures = (delete or delete_here)(found) if found else {}
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
-        gone = [row for i, row in enumerate(rows) if i not in failures]
-        if gone:
-            database.transaction(partial(_delete_rows, gone=gone, again_after=again_after))
+        gone = [row for i, row in enumerate(ours) if i not in failures]
+        if gone or others:
+            forget = partial(_delete_rows, gone=[*gone, *others], again_after=again_after)
+            database.transaction(forget)
         files += sum(row.reason != SWEPT for row in gone)
         bytes_ += sum(row.bytes for row in gone)
         if len(every) < AT_ONCE:

@@ -130,3 +130,18 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
         f"the {what} {given!r} is outside the configured roots ({', '.join(roots)}); move it below "
         "one of them, or add its folder to weir.toml.",
     )
+
+
+def lies_below(root: str, path: str, roots: Iterable[str]) -> bool:
+    """Return whether a path below a root, as it is recorded, lies below one of some roots. A copy
+    of an installation has the paths of the original, and the login of a team can record any."""
+    try:
+        below_root(f"{root}/{path}", roots, "path")
+    except InvalidInput:
+        return False
+    return True
+
+
+def is_of_group(path: str, group: str) -> bool:
+    """Return whether a recorded path below an output root is of what a group has written."""
+    return f"{group_folder('', group)}/" in f"/{path}" and ".." not in path.split("/")

@@ -15,6 +15,7 @@ import psycopg2
 import pyarrow.parquet as pq
 import pytest
 
+import weir
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.world.streams import at_once, rows, run, unique
@@ -240,6 +241,26 @@ def test_a_reader_can_neither_erase_nor_sign(
     )
     assert (rights.some, rights.changes) == ([], False)
     assert store.count(name) == 6
+
+
+def test_a_copy_of_an_installation_erases_from_no_output_of_the_original(
+    store: StreamStore, settings: Settings, tmp_path: Path
+) -> None:
+    name, group = f"shop/{unique('orders')}", unique("writers")
+    store.create_stream(name, "customer")
+    store.append(name, [{"customer": one} for one in (WHO, "ann")])
+    store.create_reader_group(group, [name])
+    with store.reader(group) as reader:
+        for batch in reader:
+            batch.write("parquet:copied", batch.events.select(["customer"]))
+            batch.commit()
+    with weir.open(settings=replace(settings, output_roots=(str(tmp_path / "copy"),))) as copy:
+        done = copy.erase(name, **ASKED)
+    assert done["outputs"] == {}
+    [left] = [one for one in done["remains"] if one["name"] == f"copied of {group}"]
+    assert "not below output_roots" in left["why"]
+    [file] = Path(settings.output_roots[0]).rglob(f"copied/group={group}/**/*.parquet")
+    assert pq.ParquetFile(file).read().column("customer").to_pylist() == [WHO, "ann"]
 
 
 def test_rows_of_parquet_outputs_and_of_tables_go_too(

@@ -163,7 +163,8 @@ class Everywhere:
             stream_id = read_stream(connection, wanted.stream).stream_id
             streams, left = searched(connection, stream_id, wanted.subject, by_keys=by_keys)
             stores, more = searched_stores(connection, streams, by_keys=by_keys)
-            outputs, unsearched = searched_outputs(connection, streams, by_keys=by_keys)
+            roots = self._settings.output_roots
+            outputs, unsearched = searched_outputs(connection, streams, roots, by_keys=by_keys)
             tables, untouched = searched_tables(connection, streams, by_keys=by_keys)
             every = (*more, *unsearched, *untouched, *left)
             remains = [without_keys(one, wanted.keys) for one in every]
@@ -364,6 +365,7 @@ class Everywhere:
                     self._database, self._settings.warehouse, grace,
                     again_after=self._settings.transaction_max,
                     compacted_grace=self._settings.compacted_grace,
+                    output_roots=self._settings.output_roots,
                 )  # fmt: skip
             waits = sign_if_gone(self._database, request_id, done.streams, grace)
             waits += published

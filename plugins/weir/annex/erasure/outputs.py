@@ -26,6 +26,7 @@ from weir.kernel.matching import has_texts, in_columns
 from weir.queries.annex.erasure import outputs as sql
 from weir.warehouse.file_deletion import delete_here, delete_if_empty
 from weir.warehouse.filesystem import filesystem, replaces
+from weir.warehouse.paths import is_of_group, lies_below
 
 # Why something of them is left.
 BLIND = "some of its files have no column that has the keys"
@@ -51,16 +52,23 @@ class Table(NamedTuple):
 
 
 def searched_outputs(
-    connection: Connection, streams: Sequence[Searched], *, by_keys: bool
+    connection: Connection, streams: Sequence[Searched], roots: Sequence[str], *, by_keys: bool
 ) -> tuple[list[Written], list[Remaining]]:
     """Return the Parquet outputs of the groups that read some streams: those that an erasure of
-    keys searches, and those that it leaves."""
+    keys searches, and those that it leaves. It changes nothing but what a group has written below
+    the output roots of this installation."""
     made = {one.stream_id: one.made for one in streams}
     found, left = list[Written](), list[Remaining]()
     for row in sql.outputs(connection, streams=[*made]):
         known = frozenset(_columns(row, made))
         one = Written(row.group_name, row.output, row.root, tuple(row.folders), known)
-        if by_keys and known:
+        own = all(
+            is_of_group(path, one.group) and lies_below(one.root, path, roots)
+            for path in one.folders
+        )
+        if not own:
+            left.append(left_output(one, f"{one.root} is not below output_roots"))
+        elif by_keys and known:
             found.append(one)
         else:
             why = "a condition is about one stream only" if known else "no column has the keys"
