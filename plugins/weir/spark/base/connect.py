@@ -62,8 +62,9 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
             f"({error.strerror or error}); start it (`weir up` does), or leave the setting empty, "
             "and each job starts its own.",
         ) from None
-    first: Any = _patient(Connected(connection=channel_to(remote)))
+    first: Any = Connected(connection=channel_to(remote))
     try:
+        _patient(first)
         first.conf._set_all({**settings, **_APART}, silent=True)
         made = first.cloneSession()  # a session asks at its beginning whether its code is apart
     finally:
@@ -121,9 +122,8 @@ def _stop(session: SparkSession) -> None:
     client.close = lambda: None  # type: ignore[method-assign]
 
 
-def _patient(made: SparkSession) -> SparkSession:
+def _patient(made: SparkSession) -> None:
     made.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
-    return made
 
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
