@@ -80,6 +80,17 @@ class Served:
             end(spark)
 
 
+LEFT = """
+import sys
+from weir.spark.base.connect import connected
+from weir.spark.base.session import private_session
+spark = connected(sys.argv[1], {})
+private_session(spark).range(3).collect()
+print("read", flush=True)
+sys.stdin.read()
+"""
+
+
 @pytest.fixture(autouse=True, scope="module")
 def nothing_left() -> Iterator[None]:
     """Leave no session to the tests that follow in this process, and none of its variables."""
@@ -239,9 +250,16 @@ def test_stopping_it_leaves_no_process_and_a_job_of_a_terminal_starts_it_at_its_
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port, jvm = served.server.port, served.jvm
+    left = subprocess.Popen(
+        [sys.executable, "-c", LEFT, served.environ["WEIR_SPARK"]],
+        env={**os.environ, **served.environ}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert left.stdout is not None
+    assert left.stdout.readline() == b"read\n"
     served.server.stop()
     assert served.server.running() is None
     assert not alive(jvm)
+    left.communicate(timeout=30)  # a program with sessions of it ends, and does not ask for them
     here, known = Installation(served.state.path), Settings(spark=served.server.address)
     assert here.spark_for(Settings()).spark == "", "it asks for none"
     assert served.server.running() is None
