@@ -39,20 +39,29 @@ CREATE OR REPLACE FUNCTION weir_internal.group_place_at(in_group_id bigint, in_s
 RETURNS TABLE (recorded_at timestamptz, read bigint, unread bigint, read_bytes bigint, unread_bytes bigint)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
-     WHERE h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = in_grain
-       AND h.slot <= in_at - in_grain * interval '1 second'
-     ORDER BY h.slot DESC LIMIT 1)
-    UNION ALL
-    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
-     WHERE in_grain < 3600 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 3600
-       AND h.slot <= in_at - interval '1 hour'
-     ORDER BY h.slot DESC LIMIT 1)
-    UNION ALL
-    (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
-     WHERE in_grain < 86400 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 86400
-       AND h.slot <= in_at - interval '1 day'
-     ORDER BY h.slot DESC LIMIT 1)
-    LIMIT 1
+    SELECT n.recorded_at, coalesce(n.read, z.events), n.unread, coalesce(n.read_bytes, z.bytes), n.unread_bytes
+    FROM (
+        SELECT h.*, NULL::jsonb AS cut FROM (
+            (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
+             WHERE h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = in_grain
+               AND h.slot <= in_at - in_grain * interval '1 second'
+             ORDER BY h.slot DESC LIMIT 1)
+            UNION ALL
+            (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
+             WHERE in_grain < 3600 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 3600
+               AND h.slot <= in_at - interval '1 hour'
+             ORDER BY h.slot DESC LIMIT 1)
+            UNION ALL
+            (SELECT h.recorded_at, h.read, h.unread, h.read_bytes, h.unread_bytes FROM weir_internal.group_history h
+             WHERE in_grain < 86400 AND h.group_id = in_group_id AND h.stream_id = in_stream_id AND h.grain = 86400
+               AND h.slot <= in_at - interval '1 day'
+             ORDER BY h.slot DESC LIMIT 1)
+            LIMIT 1) h
+        UNION ALL  -- where it was put since, or before it moved
+        (SELECT p.placed_at, NULL, NULL, NULL, NULL, p.cut FROM weir_internal.placement p
+         WHERE p.group_id = in_group_id AND p.stream_id = in_stream_id AND p.placed_at <= in_at
+         ORDER BY p.number DESC LIMIT 1)
+        ORDER BY recorded_at DESC LIMIT 1) n
+    LEFT JOIN LATERAL weir_internal.size_till(in_stream_id, n.cut) z ON n.cut IS NOT NULL
 $$;
-COMMENT ON FUNCTION weir_internal.group_place_at(bigint, bigint, integer, timestamptz) IS 'How far a group was in a stream by a time, as last recorded, and when that was.';
+COMMENT ON FUNCTION weir_internal.group_place_at(bigint, bigint, integer, timestamptz) IS 'How far a group was in a stream by a time, as last recorded, or where it was put since, and when that was.';

@@ -4,6 +4,7 @@ from tests.world.streams import run
 from weir.database.connection import Database
 
 _TIMES = {
+    "placement": ("placed_at",),
     "stream": ("created_at",),
     "reader_group": ("created_at", "moved_at"),
     "truncation": ("truncated_at",),
