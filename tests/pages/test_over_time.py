@@ -8,11 +8,12 @@ import pytest
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.world.groups import Group
-from tests.world.streams import Lane
+from tests.world.streams import Lane, unique
 from weir.database.connection import Database
 from weir.model.clock import clock_time, to_clock
 from weir.pages import over_time
 from weir.pages.over_time import kept_over_time, unread_over_time
+from weir.reader_groups.groups.reset import reset_reader_group
 from weir.retention.capture import capture
 
 
@@ -56,6 +57,20 @@ def test_unread_events_were_so_many_at_each_time(database: Database, case: int) 
     }
     for stream, clock, unread in was:
         assert at(charts[stream].at, charts[stream].events, clock) == unread
+
+
+def test_what_was_unread_before_a_reset_is_not_told(database: Database) -> None:
+    lane = Lane.made(database, 2)
+    lane.append({"0.0": 7})
+    group = Group.made(lane)
+    group.reader().read_all()
+    lane.append({"0.0": 5})
+    before = lane.value("SELECT clock_timestamp()")
+    reset_reader_group(database, group.name, "tail", request_id=unique("reset"))
+    lane.append({"1.0": 3})
+    [chart] = database.snapshot(lambda c: unread_over_time(c, group.name))
+    assert chart.at[0] > before
+    assert (chart.events[0], chart.events[-1]) == (0, 3)
 
 
 def test_what_is_kept_was_so_much_before_and_after_a_truncation(database: Database) -> None:

@@ -19,10 +19,12 @@ SELECT s.stream_id, s.bytes_retained AS kept,
 FROM weir.streams s WHERE s.stream = :stream
 
 -- name: known_group -> maybe
--- Return a group, and since when it is known what it had not read: old batches are pruned.
+-- Return a group, and since when it is known what it had not read: old batches are pruned, and what was before a reset
+-- is not counted back from what is unread now.
 SELECT g.group_id, now_clock() AS now, greatest(time_clock(g.created_at), (
     SELECT CASE WHEN b.batch_id > 1 THEN time_clock(b.opened_at) END FROM reader_batch b
-    WHERE b.group_id = g.group_id ORDER BY b.batch_id LIMIT 1)) AS known
+    WHERE b.group_id = g.group_id ORDER BY b.batch_id LIMIT 1), (
+    SELECT time_clock(max(p.placed_at)) FROM placement p WHERE p.group_id = g.group_id AND p.cause = 'reset')) AS known
 FROM reader_group g WHERE g.name = :name
 
 -- name: most_unread -> many

@@ -68,7 +68,8 @@ def retained(connection: Connection, *, stream: str) -> Retained:
 KNOWN_GROUP = text(
     """SELECT g.group_id, now_clock() AS now, greatest(time_clock(g.created_at), (
     SELECT CASE WHEN b.batch_id > 1 THEN time_clock(b.opened_at) END FROM reader_batch b
-    WHERE b.group_id = g.group_id ORDER BY b.batch_id LIMIT 1)) AS known
+    WHERE b.group_id = g.group_id ORDER BY b.batch_id LIMIT 1), (
+    SELECT time_clock(max(p.placed_at)) FROM placement p WHERE p.group_id = g.group_id AND p.cause = 'reset')) AS known
 FROM reader_group g WHERE g.name = :name"""
 )
 
@@ -82,7 +83,7 @@ class KnownGroup(BaseModel):
 
 
 def known_group(connection: Connection, *, name: str) -> KnownGroup | None:
-    """Return a group, and since when it is known what it had not read: old batches are pruned."""
+    """Return a group, and since when it is known what it had not read: old batches are pruned, and what was before a reset is not counted back from what is unread now."""
     result = connection.execute(KNOWN_GROUP, {"name": name})
     row = result.one_or_none()
     return None if row is None else KnownGroup(**row._mapping)
