@@ -370,5 +370,7 @@ def test_a_copy_of_an_installation_deletes_no_output_of_the_original(
     for root in roots:
         record_garbage(lane, folder, root)
     report = sweep(lane.database, str(tmp_path), 0.0, output_roots=[str(roots[0])])
-    assert ([file.exists() for file in files], report["deleted"]) == ([False, True], 1)
-    assert (report["failed"], left(lane)) == ([], [])
+    assert [file.exists() for file in files] == [False, True]
+    assert (report["deleted"], report["kept"], left(lane)) == (1, 1, [folder])
+    [said] = report["failed"]
+    assert said.startswith(f"{roots[1]}/{folder} is kept (it is not below output_roots")

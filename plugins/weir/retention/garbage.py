@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
-from operator import not_
 from typing import NamedTuple, TypedDict
 
 from sqlalchemy import Connection
@@ -25,6 +23,9 @@ AT_ONCE = 200_000  # files deleted between two statements
 SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more
 
 NEEDED = "it is no garbage: a stream or an adjunct store needs it"
+FOREIGN = (
+    "it is not below output_roots, as in a copy of another installation; add its root if it is not"
+)
 
 
 class Kept(NamedTuple):
@@ -84,9 +85,9 @@ def sweep(
     `delete`: how to delete files; by default with a few threads of this process. `start_spark`: in
     whose tasks many files may be looked at before; None: in this process.
 
-    What an annex keeps is kept, and so is what a stream still needs. A folder that is recorded of
-    an output is forgotten and stays, unless it lies below `output_roots` (None: any do): in a copy
-    of an installation it is the original's.
+    What an annex keeps is kept, and so is what a stream still needs, and a folder of an output that
+    does not lie below `output_roots` (None: any does): in a copy of an installation it is the
+    original's.
 
     A row is deleted after its file, so the next sweep completes a killed one. Raises
     InvariantViolation if the warehouse belongs to another database, or if this database was
@@ -108,18 +109,21 @@ def sweep(
         rows, not_garbage, unopened = _kept(database, warehouse, every, start_spark)
         failed += not_garbage + unopened
         kept += len(not_garbage)
-        own = [
-            not row.root or output_roots is None or lies_below(row.root, row.path, output_roots)
-            for row in rows
-        ]
-        ours, others = list(compress(rows, own)), list(compress(rows, map(not_, own)))
+        ours = [
+            row for row in rows
+            if not row.root or output_roots is None or lies_below(row.root, row.path, output_roots)
+        ]  # fmt: skip
+        theirs = {(row.root, row.path) for row in rows}.difference(
+            (row.root, row.path) for row in ours
+        )
+        failed += [f"{'/'.join(one)} is kept ({FOREIGN})" for one in sorted(theirs)]
+        kept += len(theirs)
         found = [(row.root or warehouse, row.path) for row in ours]
         failures = (delete or delete_here)(found) if found else {}
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
         gone = [row for i, row in enumerate(ours) if i not in failures]
-        if gone or others:
-            forget = partial(_delete_rows, gone=[*gone, *others], again_after=again_after)
-            database.transaction(forget)
+        if gone:
+            database.transaction(partial(_delete_rows, gone=gone, again_after=again_after))
         files += sum(row.reason != SWEPT for row in gone)
         bytes_ += sum(row.bytes for row in gone)
         if len(every) < AT_ONCE:

@@ -128,8 +128,8 @@ def _patient(made: SparkSession) -> None:
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     _patient(made)
-    # What is registered last is called first, so it comes before what PySpark does for each session:
-    # that asks a server that may be gone, and waits for a channel that is closed.
+    # What is registered last is called first, so before what PySpark does for each session: that asks
+    # a server that may be gone, and waits for a channel that is closed.
     atexit.unregister(end_all)
     atexit.register(end_all)
     _open.append(_Open(made, parent, settings))
