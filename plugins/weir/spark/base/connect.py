@@ -128,7 +128,7 @@ def _patient(made: SparkSession) -> None:
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     _patient(made)
-    # What is registered last is called first, so before what PySpark does for each session: that asks
+    # What is registered last is called first, before what PySpark does for each session: it asks
     # a server that may be gone, and waits for a channel that is closed.
     atexit.unregister(end_all)
     atexit.register(end_all)
