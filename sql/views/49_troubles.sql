@@ -149,7 +149,7 @@ SELECT CASE WHEN j.runs THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WH
                         CASE j.state WHEN 'killed' THEN 'was killed' ELSE 'failed' END || coalesce(': ' || j.error, '.')) END
            || CASE WHEN j.number > 1 THEN format(' It is the newest of %s since %s UTC.', j.number,
                                                  to_char(j.first AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')) ELSE '' END,
-       'mend what its sentence names, and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
+       CASE WHEN j.runs THEN 'look at its log, end it if it hangs' ELSE 'mend what its sentence names' END || ', and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
        NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
 FROM (
     SELECT j.*, s.runs, row_number() OVER (w ORDER BY j.login IN (SELECT weir_internal.logins_of_jobs()) DESC, j.updated_at DESC) AS nth, count(*) OVER w AS number,
