@@ -3,9 +3,9 @@ SELECT g.name AS reader_group, s.stream_name AS stream,
        weir_internal.segment_name(p.segment_id) AS segment, n.key_low, n.key_high, p.state, p.next_offset,
        CASE WHEN p.state = 'completed' THEN 0
             ELSE greatest(coalesce(t.tail_offset, n.events) - greatest(p.next_offset, CASE
-                WHEN s.head ? weir_internal.segment_name(p.segment_id) THEN (
-                    SELECT h.event_offset FROM weir_internal.cut_entries(s.head) h WHERE h.segment_id = p.segment_id)
-                WHEN n.sealed_epoch IS NOT NULL AND NOT EXISTS (  -- then all of it lies before the head
+                WHEN jsonb_typeof(s.head -> weir_internal.segment_name(p.segment_id)) = 'number'
+                THEN (s.head ->> weir_internal.segment_name(p.segment_id))::bigint
+                WHEN n.sealed_epoch IS NOT NULL AND NOT s.head ? weir_internal.segment_name(p.segment_id) AND NOT EXISTS (  -- then all of it lies before the head
                     SELECT FROM weir_internal.cut_entries(s.head) h JOIN weir_internal.segment f USING (segment_id)
                     WHERE f.stream_id = p.stream_id AND f.creation_epoch < n.creation_epoch
                       AND f.key_low < n.key_high AND f.key_high > n.key_low) THEN n.events
