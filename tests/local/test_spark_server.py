@@ -15,6 +15,7 @@ import psutil  # type: ignore[import-untyped]
 import pyspark
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.connect.session import SparkSession as Connected
 
 import weir
 from tests.crash.jobs import wait_for
@@ -28,7 +29,7 @@ from weir.local.spark_server import SparkServer
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings
 from weir.spark.base import progress
-from weir.spark.base.connect import connected, end, end_all
+from weir.spark.base.connect import channel_to, cloned, connected, end, end_all
 from weir.spark.base.progress import watched
 from weir.spark.base.python_workers import SAME_CODE, fingerprint
 
@@ -88,6 +89,19 @@ spark = connected(sys.argv[1], {})
 private_session(spark).range(3).collect()
 print("read", flush=True)
 sys.stdin.read()
+"""
+INTERRUPTED = """
+import signal, sys
+from weir.spark.base.connect import connected, end
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for seconds in sys.argv[2:]:
+    spark = connected(sys.argv[1], {})
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))
+    try:
+        spark.sql("SELECT count(*) FROM range(100000000000000) WHERE sin(id) = 2").collect()
+    except KeyboardInterrupt:
+        pass  # PySpark releases the operation, whose interruption is lost at times
+    end(spark)
 """
 
 
@@ -223,6 +237,26 @@ def test_what_a_program_ran_that_was_killed_ends(served: Served, tmp_path: Path)
     client.kill()
     client.wait()
     wait_for("the end of the task", lambda: not psutil.pid_exists(worker.pid))
+
+
+def test_a_session_that_a_program_ends_is_over_at_the_server(served: Served) -> None:
+    with served.session() as spark:
+        copies = [spark, cloned(spark, {}), cloned(spark, {"spark.sql.shuffle.partitions": "3"})]
+        assert [one.range(3).count() for one in copies] == [3, 3, 3]
+    for one in copies:
+        channel = channel_to(f"{served.environ['WEIR_SPARK']}/;session_id={one.client._session_id}")
+        with pytest.raises(PySparkException, match="SESSION_CLOSED"):
+            Connected(connection=channel).range(3).collect()
+
+
+def test_nothing_runs_on_that_was_interrupted_before_it_had_begun(served: Served) -> None:
+    wait_for("the end of what ran before", lambda: served.jvm.cpu_percent(1.0) < 20)
+    times = [str(0.03 * i) for i in range(1, 9)]
+    subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, served.environ["WEIR_SPARK"], *times],
+        env={**os.environ, **served.environ}, check=True, timeout=120,
+    )  # fmt: skip
+    wait_for("nothing to run", lambda: served.jvm.cpu_percent(1.0) < 20, 60)
 
 
 def test_a_server_that_is_killed_is_there_again(served: Served) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -116,7 +117,8 @@ def _stop(session: SparkSession) -> None:
     client = session.client
     client.set_retry_policies([])
     for step in (session.interruptAll, session.stop):
-        with contextlib.suppress(Exception):  # the server ends those that nobody asks anything
+        # The server ends those that nobody asks anything.
+        with contextlib.suppress(PySparkException, ValueError):
             step()
     # When it is deleted it closes again, and while Python ends that waits for ever.
     client.close = lambda: None  # type: ignore[method-assign]
@@ -128,6 +130,7 @@ def _patient(made: SparkSession) -> None:
 
 def _kept(made: SparkSession, parent: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     _patient(made)
+    vars(made)["release_session_on_close"] = True  # a copy lacks it, and can't be stopped without
     # What is registered last is called first, before what PySpark does for each session: it asks
     # a server that may be gone, and waits for a channel that is closed.
     atexit.unregister(end_all)

@@ -11,7 +11,7 @@ from weir.spark.base.java import Java, java_class
 TOLD = "spark.weir.rows"
 _ROWS = "number of output rows"  # the name of this metric in each step of Spark's plan
 _QUERY = "org.apache.spark.sql.execution.ui.SQLExecutionUIData"
-_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$.MODULE$"
+SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$.MODULE$"
 
 
 def rows_read(context: SparkContext, spark: Java, tag: str = "") -> int:
@@ -46,7 +46,7 @@ def tell(context: SparkContext) -> None:
     """Tell the sessions of this server how many rows their operations have read that run now, as
     far as Spark says it: nobody's work depends on that."""
     with suppress(Exception):
-        running = java_class(context._jvm, _SERVICE).executionManager().listExecuteHolders()
+        running = java_class(context._jvm, SERVICE).executionManager().listExecuteHolders()
         for i in range(int(running.length())):
             one = running.apply(i)
             with suppress(Py4JJavaError):  # it has ended meanwhile

@@ -8,6 +8,7 @@ never. SIGTERM ends it when what runs has ended, but soon.
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,10 +16,13 @@ import time
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 
 from weir.spark.base import rows_read
+from weir.spark.base.java import java_class
 from weir.spark.base.python_workers import SAME_CODE, fingerprint
+from weir.spark.base.rows_read import SERVICE
 
 log = logging.getLogger("weir")
 GIVEN_BY = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
@@ -52,6 +56,7 @@ DRAIN = 10.0  # seconds for what runs when it is to end
 _LOOK = 5.0  # seconds between two looks at what there is
 _DAEMON_IDLE = 30.0
 _AGAIN_AFTER = 10.0
+_SESSION = re.compile("SparkConnect_OperationTag_User_.*_Session_([-0-9a-f]{36})_Operation_")
 
 
 class Served:
@@ -80,6 +85,23 @@ class Served:
         """Return whether an operation of a session does."""
         service = self.context._jvm.org.apache.spark.sql.connect.service.SparkConnectService  # type: ignore[union-attr]
         return bool(service.listActiveExecutions().isRight())
+
+    def cancel_left(self) -> None:
+        """Cancel the jobs of sessions that are over. An operation that is interrupted before its
+        first job has begun may begin it afterwards, in another thread, and Spark ends that never.
+        """
+        core = self.context._jsc.sc()
+        known, begun = core.statusStore(), dict[int, str]()
+        for job in core.statusTracker().getActiveJobIds():
+            with contextlib.suppress(Py4JJavaError):  # it has ended, and is forgotten
+                if by := _SESSION.search(str(known.job(job).jobTags().mkString(","))):
+                    begun[int(job)] = by[1]
+        if begun:  # asked after the jobs: theirs were there before them
+            there = java_class(self.context._jvm, SERVICE).sessionManager().listActiveSessions()
+            live = {str(there.apply(i).sessionId()) for i in range(int(there.length()))}
+            for number in [number for number, by in begun.items() if by not in live]:
+                log.info("job %d is cancelled: the session that began it is over", number)
+                core.cancelJob(number)
 
     def idle(self) -> float:
         """Return for how many seconds nothing has run, as far as anybody looked."""
@@ -133,6 +155,7 @@ def main(port: int, idle: float, again: bool) -> int:
         log.info("Spark Connect listens on port %d", port)
         while not ended.wait(_LOOK) and served.lives():
             served.end_daemons()
+            served.cancel_left()
             rows_read.tell(served.context)
             if 0 < idle < served.idle():
                 ended.set()
