@@ -96,11 +96,12 @@ from weir.spark.base.connect import connected, end
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 for seconds in sys.argv[2:]:
     spark = connected(sys.argv[1], {})
-    signal.setitimer(signal.ITIMER_REAL, float(seconds))
+    # Again each second, as Python ignores what is raised while it removes an object.
+    signal.setitimer(signal.ITIMER_REAL, float(seconds), 1.0)
     try:
         spark.sql("SELECT count(*) FROM range(100000000000000) WHERE sin(id) = 2").collect()
     except KeyboardInterrupt:
-        pass  # PySpark releases the operation, whose interruption is lost at times
+        signal.setitimer(signal.ITIMER_REAL, 0)
     end(spark)
 """
 

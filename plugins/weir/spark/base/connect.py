@@ -21,6 +21,7 @@ from pyspark.sql.connect.session import SparkSession as Connected
 
 from weir.errors import Unavailable
 from weir.settings import Settings
+from weir.spark.base.calls_apart import CallsApart
 
 _PORT = 15002  # of a server that names none
 _TRIES = 6  # of a call that gets no answer: for about a minute, in place of ten
@@ -83,6 +84,7 @@ def channel_to(remote: str) -> DefaultChannelBuilder:
     made = DefaultChannelBuilder(remote, list(_STILL_THERE.items()))
     if (os.environ.get("WEIR_SPARK") or remote) != remote:
         made.set(made.PARAM_TOKEN, made.getDefault(made.PARAM_TOKEN, None))
+    made.add_interceptor(CallsApart())
     return made
 
 
