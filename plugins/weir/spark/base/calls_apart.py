@@ -57,16 +57,16 @@ class CallsApart(
             except BaseException as error:
                 answers.put((None, error))
 
-        if self._work is None:
-            self._work = SimpleQueue()
-            threading.Thread(target=_work, args=[self._work], daemon=True).start()
-        asked = self._work
+        if (asked := self._work) is None:
+            asked = SimpleQueue()
+            threading.Thread(target=_work, args=[asked], daemon=True).start()
+            self._work = asked
         try:
             asked.put(work)
             found, error = answers.get()
         except BaseException:  # interrupted: the call goes on, until the server ends it
-            asked.put(None)
             self._work = None
+            asked.put(None)
             raise
         if error is not None:
             raise error
