@@ -2,8 +2,9 @@
 
 A handler of a signal raises in the main thread wherever that is: a task is stopped, or times out.
 Inside of gRPC it leaves a lock of the channel taken, and each later call waits for that for ever,
-also those by which PySpark releases what ran. So another thread makes the calls of the main thread,
-which waits for what they answer.
+also those by which PySpark releases what ran. So another thread makes each call of the main thread,
+which waits for what it answers. A thread for each: a handler may call while a call waits, a process
+that is forked has no thread of before, and none is left of a session that is over.
 """
 
 import threading
@@ -23,19 +24,9 @@ class CallsApart(
 ):
     """Make the calls of a channel apart."""
 
-    def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], object] | None] | None = None  # of its thread
-
-    def __deepcopy__(self, _: object) -> "CallsApart":
-        return CallsApart()  # of the channel of a copied session
-
-    def __del__(self) -> None:
-        if self._work is not None:
-            self._work.put(None)
-
     def intercept_unary_unary(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
         """Return the answer of a call."""
-        return self.answer(lambda: call(details, request))
+        return apart(lambda: call(details, request))
 
     intercept_stream_unary = intercept_unary_unary
 
@@ -43,45 +34,35 @@ class CallsApart(
         self, call: Callable[..., Any], details: Any, request: Any
     ) -> Iterator[Any]:
         """Return the answers of a call."""
-        return _Answers(self, self.answer(lambda: call(details, request)))
+        return _Answers(apart(lambda: call(details, request)))
 
-    def answer(self, call: Callable[[], T]) -> T:
-        """Return what a call returns, or raise what it raises."""
-        if threading.current_thread() is not threading.main_thread():
-            return call()  # only the main thread handles signals
-        answers = SimpleQueue[tuple[T | None, BaseException | None]]()
 
-        def work() -> None:
-            try:
-                answers.put((call(), None))
-            except BaseException as error:
-                answers.put((None, error))
+def apart(call: Callable[[], T]) -> T:
+    """Return what a call returns, or raise what it raises. If a signal interrupts it, it goes on,
+    until the server ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()  # only the main thread handles signals
+    answers = SimpleQueue[tuple[T | None, BaseException | None]]()
 
-        if (asked := self._work) is None:
-            asked = SimpleQueue()
-            threading.Thread(target=_work, args=[asked], daemon=True).start()
-            self._work = asked
+    def work() -> None:
         try:
-            asked.put(work)
-            found, error = answers.get()
-        except BaseException:  # interrupted: the call goes on, until the server ends it
-            self._work = None
-            asked.put(None)
-            raise
-        if error is not None:
+            answers.put((call(), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    found, error = answers.get()
+    if error is not None:
+        try:
             raise error
-        return found  # type: ignore[return-value]  # there is one if there is no error
+        finally:
+            del error  # whose traceback has this frame, and all that called it
+    return found  # type: ignore[return-value]  # there is one if there is no error
 
 
 class _Answers(Iterator[Any]):
-    def __init__(self, apart: CallsApart, stream: Iterator[Any]) -> None:
-        self._apart = apart
+    def __init__(self, stream: Iterator[Any]) -> None:
         self._stream = stream
 
     def __next__(self) -> Any:
-        return self._apart.answer(lambda: next(self._stream))
-
-
-def _work(asked: "SimpleQueue[Callable[[], object] | None]") -> None:
-    while (call := asked.get()) is not None:
-        call()
+        return apart(lambda: next(self._stream))
