@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from fastapi.testclient import TestClient
@@ -40,9 +40,14 @@ _UNREAD = """SELECT sum(unread_events), sum(unread_bytes),
 FROM lag l, size_till(l.stream_id, position) p, size_till(l.stream_id, tail_cut(l.stream_id)) t"""
 
 
-def before(seen: Sequence[tuple[datetime, int | None]], at: datetime) -> int | None:
-    """Return the last value that was seen before a time."""
-    return [number for since, number in seen if since < at][-1]
+class Seen(NamedTuple):
+    """What there was after some changes, which were made between two times."""
+
+    begun: datetime
+    ended: datetime
+    kept: dict[str, int]
+    unread: int
+    unread_bytes: int | None
 
 
 @pytest.mark.parametrize("case", range(cases(8, least=2)))
@@ -55,8 +60,9 @@ def test_lines_are_what_a_count_over_the_commits_says(
     group = Group.made(*lanes, on_gap="skip")
     reader = group.reader()
     hours = 0
-    seen: list[tuple[int, dict[str, int], int, int | None]] = []  # after so many hours
+    seen: list[Seen] = []
     for _ in range(12):
+        begun = datetime.now(UTC) + timedelta(hours=hours)
         for lane in lanes:
             if random.random() < 0.6:
                 monkeypatch.setattr(streams, "BYTES_PER_EVENT", random.randint(1, 50))
@@ -72,31 +78,31 @@ def test_lines_are_what_a_count_over_the_commits_says(
             lanes[0].truncate(json.dumps(tail))
         kept = {r.stream: r.bytes_retained for r in rows(database, "SELECT * FROM streams")}
         [[unread, unread_bytes, whole]] = rows(database, _UNREAD)
-        seen.append((hours, kept, unread, unread_bytes if whole else None))
+        ended = datetime.now(UTC) + timedelta(hours=hours)
+        seen.append(Seen(begun, ended, kept, unread, unread_bytes if whole else None))
         passes = random.randint(1, 4)
         pass_hours(owner, passes)
         hours += passes
     names = [str(lane.name) for lane in lanes]
     found = told(client, "time", of=",".join([*names, group.name]), hours=hours)
     at = [datetime.fromisoformat(one) for one in found["at"]]
-    now = at[-1]
     assert found["step"] in (300, 600, 3600)
-    then = [(now - timedelta(hours=hours - h, seconds=-1), k, e, b) for h, k, e, b in seen]
+    past = timedelta(hours=hours)
+    seen = [one._replace(begun=one.begun - past, ended=one.ended - past) for one in seen]
+    # At a time within some changes, what is recorded is of before them or of between them.
+    then = [
+        (i, [one for one in seen if one.ended < t][-1])
+        for i, t in enumerate(at)
+        if i and t > seen[0].ended and not any(one.begun <= t <= one.ended for one in seen)
+    ]
+    assert then
     for line in found["streams"]:
-        whole = [(t, k[line["stream"]]) for t, k, *_ in then]
-        shown = list(zip(at, line["kept"], strict=True))[1:]
-        assert all(kept == before(whole, t) for t, kept in shown if t > whole[0][0])
+        assert [line["kept"][i] for i, _ in then] == [one.kept[line["stream"]] for _, one in then]
         _check_rates(database, line, at)
     [line] = found["groups"]
-    had: dict[str, list[tuple[datetime, int | None]]] = {
-        "unread": [(t, events) for t, _, events, _ in then],
-        "unread_bytes": [(t, bytes_) for t, _, _, bytes_ in then],
-    }
-    for name, all_ in had.items():
-        shown = list(zip(at, line[name], strict=True))[1:]
-        for t, unread in shown:  # also before its first move
-            if t > all_[0][0] and (was := before(all_, t)) is not None:
-                assert unread == was, (name, t)
+    for i, one in then:  # also before its first move
+        assert line["unread"][i] == one.unread, at[i]
+        assert one.unread_bytes in (None, line["unread_bytes"][i]), at[i]
 
 
 def _check_rates(database: Database, line: dict[str, Any], at: list[datetime]) -> None:
