@@ -50,7 +50,7 @@ def waits(pool: ThreadPoolExecutor) -> Waits:
     def waits(*given: Any) -> Future[Batch | None]:
         begun = Event()
         turning = pool.submit(turn, *given, waits=begun)
-        assert begun.wait(20)
+        assert begun.wait(120)
         assert not turning.done()
         return turning
 

@@ -19,7 +19,7 @@ from weir.model.event_time import DONE, as_datetime
 
 HOUR = timedelta(hours=1)
 AHEAD = [
-    timedelta(seconds=2),
+    timedelta(minutes=2),
     HOUR,
     timedelta(days=1),
     timedelta(days=366),

@@ -84,10 +84,10 @@ def test_what_is_committed_while_a_run_goes_on_is_recorded_by_it_or_the_next(
         stepper.arm(number)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(capture, stepper.database)
-            assert stepper.stopped.wait(20), "it never came to this statement"
+            assert stepper.stopped.wait(120), "it never came to this statement"
             lane.append({"0.0": 2})
             stepper.go_on.set()
-            first = [c["cut"] for c in running.result(30)]
+            first = [c["cut"] for c in running.result(120)]
         second = [c["cut"] for c in capture(database)]
         assert first + second == recorded(lane)
         assert (first + second)[-1] == {"0.0": 3, "1.0": 0}, f"stopped before {sent[number]}"
