@@ -52,17 +52,16 @@ def grown(database: Database, random: Random) -> tuple[Lane, list[Group]]:
 
 
 class Counted:
-    """What was committed, of which segments, one row at a time."""
+    """What was committed, of which segments until the end of a map, one row at a time."""
 
-    def __init__(self, lane: Lane) -> None:
-        [[last]] = lane.rows("SELECT (now_clock() / 60000000 + 1) * 60000000")
+    def __init__(self, lane: Lane, of: KeyMap) -> None:
         self.segments = {
             row.segment_id: row
             for row in lane.rows(
                 """SELECT g.*, e.created_at AS begins, coalesce(g.sealed_clock, :last) AS ends
                 FROM segment g JOIN epoch e ON e.stream_id = g.stream_id
                     AND e.epoch = g.creation_epoch WHERE g.stream_id = :s""",
-                last=last,
+                last=to_clock(of.until),  # not what is the next minute by now
             )
         }
         self.commits: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (clock, events so far)
@@ -105,7 +104,7 @@ def test_each_part_of_a_segment_has_what_came_to_it(database: Database, case: in
     random = random_for("segments", case)
     lane, _ = grown(database, random)
     of, width = drawn(random, lane)
-    counted = Counted(lane)
+    counted = Counted(lane, of)
     since, until = to_clock(of.since), to_clock(of.until)
     lived = {i: g for i, g in counted.segments.items() if g.begins < until and g.ends > since}
     assert sorted(segment_name(i) for i in lived) == sorted(str(one.segment) for one in of.areas)
@@ -137,7 +136,7 @@ def test_each_part_of_a_row_has_its_share_of_what_came_to_its_segments(
     lane, _ = grown(database, random)
     monkeypatch.setattr(module, "FEW", 0)
     of, width = drawn(random, lane)
-    counted = Counted(lane)
+    counted = Counted(lane, of)
     since, until = to_clock(of.since), to_clock(of.until)
     apart = -(-(until - since) // min(MOST // GRID, width // PART))
     expected: dict[tuple[int, int], float] = defaultdict(float)
@@ -166,7 +165,8 @@ def test_a_line_is_where_the_last_event_before_it_was_committed(
 ) -> None:
     random = random_for("lines", case)
     lane, groups = grown(database, random)
-    of, counted = mapped(lane), Counted(lane)
+    of = mapped(lane)
+    counted = Counted(lane, of)
     assert [one.reader_group for one in of.lines] == [None, *sorted(one.name for one in groups)]
     for line in of.lines[1:]:
         [group] = [one for one in groups if one.name == line.reader_group]
