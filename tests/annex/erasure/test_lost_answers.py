@@ -1,8 +1,8 @@
 """An erasure and a compaction whose COMMIT is lost, or answered by nobody, are done once, and wait
 for nobody. One that was killed is taken over by the same request."""
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,8 +61,10 @@ def everywhere(store: StreamStore) -> str:
 def test_an_erasure_of_which_any_commit_is_lost_is_done_once_and_waits_for_nobody(
     store: StreamStore, settings: Settings, test_database: TestDatabase, fate: str
 ) -> None:
+    long = replace(settings, transaction_lease=3600.0)  # who waits for it gives up
+
     def erasing(name: str, database: Database) -> Any:
-        whole = Everywhere(database, settings, Wanted(stream_name(name), (WHO,)))
+        whole = Everywhere(database, long, Wanted(stream_name(name), (WHO,)))
         return whole.erase(f"d/r/{name}", "me", "asked", lambda _line: None)
 
     erasing(everywhere(store), store.database)  # the first one makes the key that signs
@@ -71,12 +73,10 @@ def test_an_erasure_of_which_any_commit_is_lost_is_done_once_and_waits_for_nobod
     assert number > 10
     for moment in some(range(number), f"COMMITs that are lost ({fate})", least=8):
         name = everywhere(store)
-        begun = time.monotonic()
         cut, done = cut_at(test_database.dsn, moment, fate, lambda d, n=name: erasing(n, d))  # type: ignore[misc]  # the loop's own
         assert cut, moment
         assert (done["events"], done["signed"]) == (8, True), (moment, done["waits_for"])
         assert [*done["outputs"].values()] == [3], moment
-        assert time.monotonic() - begun < 30, moment
         assert [store.count(name), store.count(f"{name}-by-n")] == [6, 6], moment
         found = "SELECT sum(events) AS n FROM weir.erasures WHERE request = :r"
         assert rows(store.database, found, r=f"d/r/{name}")[0].n == 8, moment
