@@ -19,8 +19,7 @@ def in_tasks(start_spark: StartSpark) -> Each:
     def each(settings: Settings, look: Look, slices: Sequence[FileSlice]) -> list[str]:
         if only_by_jvm(settings.warehouse):
             return here(settings, look, slices)
-        from weir.spark.base.calls import called_in_tasks
-        from weir.spark.base.connect import for_workers
+        from weir.spark.base.calls import called_in_tasks, for_workers
 
         asked = for_workers(settings)
         groups = grouped(slices, [part.rows for part in slices], _AT_ONCE)

@@ -2,11 +2,13 @@
 Spark's."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from weir.settings import Settings
 from weir.spark.base.answers import heard, told
 from weir.spark.base.python_workers import with_own_code
 from weir.spark.base.session import cores
@@ -14,6 +16,11 @@ from weir.spark.failures.causes import raising_own
 
 T = TypeVar("T")
 Said = TypeVar("Said")
+
+
+def for_workers(settings: Settings) -> Settings:
+    """Return settings for Spark's workers, without a way to Postgres, and without passwords."""
+    return replace(settings, database="", metrics_token="", spark="")
 
 
 def tasks_of(spark: SparkSession, count: int) -> DataFrame:

@@ -9,7 +9,6 @@ import contextlib
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,7 +19,6 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as Connected
 
 from weir.errors import Unavailable
-from weir.settings import Settings
 from weir.spark.base.calls_apart import CallsApart
 
 _PORT = 15002  # of a server that names none
@@ -43,11 +41,6 @@ class _Open(NamedTuple):
 
 _open = list[_Open]()
 _PATIENCE = 10.0  # seconds in which a server must take a connection: PySpark itself tries for long
-
-
-def for_workers(settings: Settings) -> Settings:
-    """Return settings for Spark's workers, without a way to Postgres, and without passwords."""
-    return replace(settings, database="", metrics_token="", spark="")
 
 
 def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:

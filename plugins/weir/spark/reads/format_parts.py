@@ -20,7 +20,7 @@ from weir.controller.times import Span, close_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated, TruncatedWarning
 from weir.model.schema import PLACES
-from weir.spark.base.connect import for_workers
+from weir.spark.base.calls import for_workers
 from weir.spark.reads.format_source import StreamSource
 from weir.spark.reads.tasks import chains_of
 

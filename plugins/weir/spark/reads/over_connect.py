@@ -15,8 +15,7 @@ from weir.controller.read_plan import FileSlice, Slices
 from weir.kernel.schema import to_read
 from weir.model.schema import SEQ, STREAM, Field
 from weir.settings import Settings
-from weir.spark.base.calls import numbers, tasks_of
-from weir.spark.base.connect import for_workers
+from weir.spark.base.calls import for_workers, numbers, tasks_of
 from weir.spark.reads.tasks import Task
 
 _IN_WRITE_ORDER = [("_clock", "ascending"), (STREAM, "ascending"), (SEQ, "ascending")]
