@@ -275,7 +275,7 @@ def test_a_query_of_named_sources_goes_on_when_one_is_added_before_the_others(
         ({"readerGroup": "s/store"}, "[name_invalid]"),
         ({"readerGroup": "nobody"}, "there is no reader group nobody"),
         ({"path": "s/other"}, "reader group readers reads stream s/events, not s/other"),
-        ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger is 'much'; it must be a number of"),
+        ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger is 'much'; it must be a whole number"),
         ({"readerGroop": "readers"}, "has no option 'readergroop'; write readerGroup"),
     ],
 )
