@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weir.database.connection import Database
 from weir.operations.steps import Metric
-from weir.queries.pages import metrics as sql
+from weir.queries.operations import metrics as sql
 from weir.seams import hung
 
 if TYPE_CHECKING:

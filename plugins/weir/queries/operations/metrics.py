@@ -1,12 +1,13 @@
-"""Numbers for monitoring. Made by `make queries` from sql/queries/pages/metrics.sql."""
+"""Numbers for monitoring. Made by `make queries` from sql/queries/operations/metrics.sql."""
 
-from pydantic import BaseModel
+from typing import NamedTuple
+
 from sqlalchemy import Connection, text
 
 MEASURED = text("""SELECT metric, labels, value FROM weir.metrics ORDER BY metric""")
 
 
-class Measured(BaseModel):
+class Measured(NamedTuple):
     """A metric, of what its labels say."""
 
     metric: str
@@ -17,4 +18,4 @@ class Measured(BaseModel):
 def measured(connection: Connection) -> list[Measured]:
     """Return each metric now, of what it is measured."""
     result = connection.execute(MEASURED)
-    return [Measured(**row._mapping) for row in result]
+    return [Measured._make(row) for row in result]
