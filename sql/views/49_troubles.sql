@@ -28,7 +28,7 @@ SELECT 'disk full', CASE WHEN d.free < 0.03 * d.size THEN 'red' ELSE 'amber' END
        format('The disk of %s has %s %% left.', d.root, floor(100 * d.free / d.size)),
        'delete what else is on it, let streams keep less, or give it more', NULL, '{}', 'retention', '{}'
 FROM (SELECT j.report, j.updated_at FROM weir_internal.job_run j
-      WHERE j.job = 'upkeep' AND j.report IS NOT NULL AND j.started_at > clock_timestamp() - interval '2 days'
+      WHERE j.job = 'upkeep' AND j.report ? 'disks' AND j.started_at > clock_timestamp() - interval '2 days'
         AND j.login IN (SELECT weir_internal.logins_of_jobs())
       ORDER BY j.started_at DESC LIMIT 1) r
 CROSS JOIN LATERAL jsonb_to_recordset(r.report -> 'disks') AS d (root text, free double precision, size double precision)

@@ -146,7 +146,7 @@ def test_what_a_task_runs_ends_with_it(
     worker = Worker(
         file, name, 1, **environ, **({"TIMES_OUT": "20"} if ends == "timed out" else {})
     )
-    busy = f"SELECT state FROM job_runs WHERE task_id = '{name}'"
+    busy = f"SELECT state, report FROM job_runs WHERE task_id = '{name}'"
     wait_for("the task", lambda: worker.poll() is not None or rows(database, busy))
     wait_for("the work", lambda: worker.poll() is not None or served.jvm.cpu_percent(0.5) > 40)
     if ends == "stopped":
@@ -155,4 +155,5 @@ def test_what_a_task_runs_ends_with_it(
     assert "it was interrupted" in told["error"] or "Timeout" in told["kind"], told
     [run] = rows(database, busy)
     assert run.state == ("killed" if ends == "stopped" else "failed")
+    assert run.report["spark_pages"].startswith("http")
     wait_for("nothing to run", lambda: served.jvm.cpu_percent(1.0) < 20, 60)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
+from weir.history.job_runs import record_pages
 from weir.operations.action import Job
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class LinkedJob(Job):
         found = super().spark
         if opens and (pages := found.conf.get("spark.weir.pages", "")):
             self.pages = str(pages)
+            self.database.transaction(lambda c: record_pages(c, self.run, self.pages))
             self.say(f"Spark shows what runs at {pages}")
         return found
 

@@ -144,6 +144,11 @@ def record_alive(connection: Connection, run: RunId) -> None:
     sql.progress(connection, line=None, **run.this)
 
 
+def record_pages(connection: Connection, run: RunId, pages: str) -> None:
+    """Record where Spark shows what a job runs, in the report that it will have however it ends."""
+    sql.show(connection, pages=pages, **run.this)
+
+
 def record_end(
     connection: Connection,
     run: RunId,

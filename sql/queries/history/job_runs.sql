@@ -48,11 +48,17 @@ UPDATE job_run SET updated_at = clock_timestamp(), progress = coalesce(:line, pr
 WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
     WHERE {this} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))
 
+-- name: show -> none
+-- Record where Spark shows what a job runs, which its report keeps, however it ends.
+UPDATE job_run SET report = jsonb_build_object('spark_pages', CAST(:pages AS text))
+WHERE {this} AND state = 'running'
+
 -- name: finish -> none
 -- Record how a job ended.
 -- null: :report, :error, :retryable
 UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
-    report = CAST(:report AS jsonb), error = :error, retryable = :retryable,
+    report = coalesce(coalesce(report, '{}') || CAST(:report AS jsonb), report),
+    error = :error, retryable = :retryable,
     progress = coalesce(nullif(:sentence, ''), progress)
 WHERE {this}
 

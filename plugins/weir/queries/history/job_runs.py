@@ -159,9 +159,42 @@ def progress(
     result.close()
 
 
+SHOW = text(
+    """UPDATE job_run SET report = jsonb_build_object('spark_pages', CAST(:pages AS text))
+WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+    AND map_index = :map_index AND try_number = :try_number AND state = 'running'"""
+)
+
+
+def show(
+    connection: Connection,
+    *,
+    pages: str,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: int,
+    try_number: int,
+) -> None:
+    """Record where Spark shows what a job runs, which its report keeps, however it ends."""
+    result = connection.execute(
+        SHOW,
+        {
+            "pages": pages,
+            "dag_id": dag_id,
+            "run_id": run_id,
+            "task_id": task_id,
+            "map_index": map_index,
+            "try_number": try_number,
+        },
+    )
+    result.close()
+
+
 FINISH = text(
     """UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
-    report = CAST(:report AS jsonb), error = :error, retryable = :retryable,
+    report = coalesce(coalesce(report, '{}') || CAST(:report AS jsonb), report),
+    error = :error, retryable = :retryable,
     progress = coalesce(nullif(:sentence, ''), progress)
 WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
     AND map_index = :map_index AND try_number = :try_number"""
