@@ -13,6 +13,7 @@ import pytest
 from tests.raises import raises
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import Lane, unique
 from weir.annex.recovery.recover import recover
@@ -26,7 +27,6 @@ from weir.database.connection import Database
 from weir.kernel.attempt import Staged
 from weir.kernel.writer import stage_table
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, location, read_marker, write_marker
 

@@ -9,6 +9,7 @@ import pytest
 import weir
 from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
+from tests.world.garbage import sweep
 from weir.arrow.tail import tail_of
 from weir.controller.streams import create_stream
 from weir.controller.transactions import begin
@@ -16,7 +17,6 @@ from weir.database.connection import Database
 from weir.kernel.attempt import Attempt
 from weir.model.names import stream_name
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
 

@@ -13,12 +13,12 @@ import pytest
 from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
+from tests.world.garbage import sweep
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.model.names import stream_name
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
 

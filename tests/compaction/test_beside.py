@@ -16,6 +16,7 @@ from tests.chance import random_for
 from tests.compaction.world import EVER, World
 from tests.raises import raises
 from tests.world.columns import column, update
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import at_once, run
 from weir.annex.recovery.recover import recover
@@ -32,7 +33,6 @@ from weir.kernel.schema import to_arrow
 from weir.model.compaction import Small, groups_of
 from weir.programs.opening import shared
 from weir.retention.delete_stream import delete_stream
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.footer import read_footer

@@ -11,6 +11,7 @@ import pytest
 from tests.chance import cases, random_for
 from tests.compaction.test_beside import on_disk
 from tests.compaction.world import EVER, World
+from tests.world.garbage import sweep
 from tests.world.groups import ALL, Group
 from weir.compaction.run import compact
 from weir.controller.commit import commit
@@ -18,7 +19,6 @@ from weir.database.connection import Database
 from weir.kernel import stage as staging
 from weir.kernel.writer import stage_table
 from weir.reader_groups.batches.alignment import end_of_run
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

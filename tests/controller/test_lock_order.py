@@ -152,7 +152,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     """Each operation, in each of the ways that lock or write something else."""
     database = watch.database
     name = stream_name("test/made")
-    watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+    watch(garbage.sweep, str(folder / "warehouse"), 0.0, output_roots=())
     watch(streams.create_stream, name, routing_key="key", segments=2, request_id="made")
     watch(rejected.make_rejected_stream, name)
     lane, other = (
@@ -280,7 +280,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)
     watch(restored.erased_since, warehouse, [])
-    watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+    watch(garbage.sweep, str(folder / "warehouse"), 0.0, output_roots=())
 
 
 def publish_rows(watch: Watch, batch: Batch) -> table_outputs.StagedTable:

@@ -14,11 +14,11 @@ from tests.crash.functions import STREAM
 from tests.crash.jobs import ROOT, execute, holding, job, wait_for
 from tests.spark.adjunct_world import Store, Way, World
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from tests.world.jobs import run_job
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import stream_name
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 pytestmark = pytest.mark.release

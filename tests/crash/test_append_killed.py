@@ -10,9 +10,9 @@ import pytest
 
 from tests.crash.jobs import holding, job, wait_for
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from tests.world.jobs import run_job
 from weir.model.names import StreamName
-from weir.retention.garbage import sweep
 
 ROWS = 40_000
 ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}

@@ -14,10 +14,10 @@ from tests.controller.operations import Operation
 from tests.crash.fault_points import kill_at, moments_of
 from tests.crash.forks import Child, children
 from tests.crash.jobs import blocked_by, execute, held_commits, wait_for
+from tests.world.garbage import sweep
 from tests.world.streams import unique
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 ROWS = [{"k": f"key {n % 7}", "n": n} for n in range(50)]

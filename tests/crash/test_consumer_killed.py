@@ -11,11 +11,11 @@ from tests.conftest import TestDatabase
 from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation, parquet_rows
+from tests.world.garbage import sweep
 from tests.world.jobs import run_job
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.reader_groups.outputs.tables import sweep_staging
-from weir.retention.garbage import sweep
 
 ROWS = 120
 ARGUMENTS = {

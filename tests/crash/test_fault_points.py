@@ -248,7 +248,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
         return root, lives
 
     def sweeping(root: Path) -> Operation:
-        return lambda database: sweep(database, str(root), 0.0)
+        return lambda database: sweep(database, str(root), 0.0, output_roots=())
 
     def left(root: Path) -> list[str]:
         """The files, and folders that are empty."""
@@ -262,7 +262,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
         root, lives = made(number)
         kill_at(test_database.dsn, sweeping(root), root, number - 1)
         assert set(lives) <= set(left(root)), f"killed {moment}"
-        assert sweep(database, str(root), 0.0)["failed"] == []
+        assert sweep(database, str(root), 0.0, output_roots=())["failed"] == []
         assert left(root) == lives, f"killed {moment}"
         assert rows(database, "SELECT path FROM garbage") == []
     assert len(moments) == 41, moments
@@ -313,7 +313,7 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
 
     paths = restored()
     moments = moments_of(test_database.dsn, recovering, tmp_path)
-    sweep(database, root, 0.0)
+    sweep(database, root, 0.0, output_roots=())
     check_recovered(paths)
     refused = 0
     for number, moment in enumerate(moments):
@@ -322,12 +322,12 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
         paths = restored()
         kill_at(test_database.dsn, recovering, tmp_path, number)
         try:
-            sweep(database, root, 0.0)
+            sweep(database, root, 0.0, output_roots=())
         except InvariantViolation:
             refused += 1
             assert all((tmp_path / path).exists() for path in paths), f"killed {moment}"
             recovering(database)
-            sweep(database, root, 0.0)
+            sweep(database, root, 0.0, output_roots=())
         check_recovered(paths)
     assert 0 < refused < len(moments)
     database.dispose()

@@ -16,9 +16,9 @@ from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation, parquet_rows
+from tests.world.garbage import sweep
 from tests.world.jobs import run_job
 from weir.model.names import stream_name
-from weir.retention.garbage import sweep
 
 ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))
 SHARED_ROUNDS = max(3, ROUNDS // 5)

@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import wait_for
 from tests.raises import raises
+from tests.world.garbage import sweep
 from tests.world.streams import rows
 from weir.annex.recovery.recover import recover
 from weir.controller.ownership import check_warehouse_ownership
@@ -30,7 +31,6 @@ from weir.local.postgres_programs import Programs, programs_for
 from weir.local.restore import Restored, restore
 from weir.model.names import stream_name
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker

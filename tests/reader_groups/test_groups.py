@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from tests.raises import raises
 from tests.world.adjunct import Store
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, run, unique
 from weir.controller.ownership import read_installation
@@ -26,7 +27,6 @@ from weir.reader_groups.groups.lifecycle import (
 from weir.reader_groups.groups.pins import Pin
 from weir.reader_groups.history import record_groups
 from weir.reader_groups.outputs.records import record_output
-from weir.retention.garbage import sweep
 from weir.retention.run import retain
 from weir.warehouse.marker import Marker, write_marker
 

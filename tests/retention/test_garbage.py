@@ -14,6 +14,7 @@ from sqlalchemy import event
 from tests.conftest import TestDatabase
 from tests.raises import raises
 from tests.small_disk import fill
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.retention import write, write_files
 from tests.world.streams import Lane, at_once, rows, run, unique
@@ -24,7 +25,6 @@ from weir.database.connection import Database
 from weir.reader_groups.outputs.records import sweep_manifests
 from weir.retention import garbage
 from weir.retention.delete_stream import delete_stream
-from weir.retention.garbage import sweep
 from weir.warehouse.file_deletion import _delete, delete_here
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import TestDatabase
+from tests.world.garbage import sweep
 from tests.world.groups import Group, stage_numbers
 from tests.world.streams import Lane, rows, unique
 from weir.annex.recovery.recover import recover
@@ -25,7 +26,6 @@ from weir.reader_groups.groups.readers import expire as expire_readers
 from weir.reader_groups.outputs.tables import sweep_staging
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
-from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 from weir.retention.run import retain
 

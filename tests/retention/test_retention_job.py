@@ -14,6 +14,7 @@ import pytest
 
 from spark_jobs import checkpoints, retention, upkeep
 from tests.crash.jobs import write_config
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.jobs import main
 from tests.world.retention import DAY, consume, pass_time, write_files
@@ -25,7 +26,6 @@ from weir.database.connection import Database
 from weir.history.job_runs import RunId, read_outcome
 from weir.operations.action import Job
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings, load
 from weir.warehouse.marker import MARKER
 

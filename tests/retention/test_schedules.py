@@ -15,10 +15,10 @@ from tests.chance import cases, random_for
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import LIMITS, Schedule
 from tests.retention.tables import check_decision
+from tests.world.garbage import sweep
 from tests.world.streams import Lane, database_of_file
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.retention.garbage import sweep
 from weir.retention.run import retain
 from weir.warehouse.marker import Marker, write_marker
 

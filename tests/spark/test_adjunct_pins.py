@@ -11,13 +11,13 @@ from sqlalchemy import text
 from tests.raises import raises
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, World, reading, rows
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from tests.world.streams import unique
 from weir.adjunct.expiry import expire_versions
 from weir.adjunct.stores import delete_store, update_store
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.retention.delete_stream import delete_stream
-from weir.retention.garbage import sweep
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 from tests.committed_folders import committed_folders
 from tests.raises import raises
 from tests.spark.installation import Installation, batches, parquet_rows, plain
+from tests.world.garbage import sweep
 from weir.controller.update import update_stream
 from weir.errors import BatchFailed
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import new_field
-from weir.retention.garbage import sweep
 
 
 def test_function_gets_every_event_with_its_place_in_order_and_nothing_the_second_time(

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from tests.spark.installation import Installation
 from tests.watching import count_statements
+from tests.world.garbage import sweep
 from tests.world.streams import rows, run
 from weir.annex.recovery.recover import recover
 from weir.database.connection import Database
-from weir.retention.garbage import sweep
 from weir.spark.base import delete
 from weir.spark.base.delete import deleter
 from weir.warehouse.file_deletion import Files

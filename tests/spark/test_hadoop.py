@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.committed_folders import committed_folders
 from tests.raises import raises
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from tests.world.streams import run
 from weir.annex.recovery.recover import recover
 from weir.database.connection import Database
@@ -29,7 +30,6 @@ from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.operations.jobs import ACTIONS
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.base import delete
 from weir.spark.base.delete import deleter

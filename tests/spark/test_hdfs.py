@@ -18,13 +18,13 @@ from tests.committed_folders import committed_folders
 from tests.crash.jobs import write_config
 from tests.spark.hdfs import hdfs
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from weir.adjunct.stores import define_store, read_store
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.operations.jobs import ACTIONS
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark.adjuncts.read import current_frame
 from weir.warehouse.filesystem import filesystem

@@ -11,11 +11,11 @@ from tests.crash.jobs import write_config
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
+from tests.world.garbage import sweep
 from tests.world.streams import unique
 from weir.annex.recovery.lost_events import LostReport
 from weir.annex.recovery.recover import recover
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.spark.reads.source import register
 from weir.spark.reads.streams import read as read_again
 

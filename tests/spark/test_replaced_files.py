@@ -16,11 +16,11 @@ import weir.spark
 from tests.compaction.world import EVER
 from tests.spark.adjunct_world import EVENTS, LONG, WAYS, World, reading
 from tests.spark.installation import Installation, parquet_rows
+from tests.world.garbage import sweep
 from weir.adjunct.expiry import expire_versions
 from weir.compaction.run import compact
 from weir.model.names import StreamName
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.spark.adjuncts import writer
 from weir.spark.reads.frames import frame_of as frame_of_slices
 

@@ -13,11 +13,11 @@ from sqlalchemy import text
 from tests.crash.jobs import write_config
 from tests.spark.maven import S3A, jars
 from tests.warehouse.object_store import ObjectStore
+from tests.world.garbage import sweep
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
 

@@ -11,6 +11,7 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.sql.teams import LOGINS, Opened, dsn_of
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import rows, run
 from weir.annex.erasure.certificate import sign_waiting
@@ -20,7 +21,6 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.programs.store import StreamStore
 from weir.reader_groups.outputs.tables import StagedTable, make_staging, read_table
-from weir.retention.garbage import sweep
 from weir.spark.consumers.put_back import _make_group
 
 

@@ -65,10 +65,10 @@ def sweep(
     grace_period: float,
     delete: Delete | None = None,
     *,
+    output_roots: Sequence[str],
     start_spark: StartSpark | None = None,
     again_after: float = 0.0,
     compacted_grace: float = 0.0,
-    output_roots: Sequence[str] | None = None,
 ) -> Swept:
     """Delete the garbage that is older than the grace period (seconds), that no open batch may
     need, and that no annex holds.
@@ -86,8 +86,7 @@ def sweep(
     whose tasks many files may be looked at before; None: in this process.
 
     What an annex keeps is kept, and so is what a stream still needs, and a folder of an output that
-    does not lie below `output_roots` (None: any does): in a copy of an installation it is the
-    original's.
+    does not lie below `output_roots`: in a copy of an installation it is the original's.
 
     A row is deleted after its file, so the next sweep completes a killed one. Raises
     InvariantViolation if the warehouse belongs to another database, or if this database was
@@ -109,10 +108,7 @@ def sweep(
         rows, not_garbage, unopened = _kept(database, warehouse, every, start_spark)
         failed += not_garbage + unopened
         kept += len(not_garbage)
-        ours = [
-            row for row in rows
-            if not row.root or output_roots is None or lies_below(row.root, row.path, output_roots)
-        ]  # fmt: skip
+        ours = [row for row in rows if not row.root or lies_below(row.root, row.path, output_roots)]
         theirs = {(row.root, row.path) for row in rows}.difference(
             (row.root, row.path) for row in ours
         )

@@ -6,13 +6,13 @@ from tests.annex.erasure.world import Erasing
 from tests.annex.recovery.test_compacted_files import Restore, elsewhere, recovered, replaced
 from tests.chance import random_for
 from tests.compaction.world import World
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import Lane
 from weir.annex.audit.files import looking_at
 from weir.annex.audit.run import audit
 from weir.compaction.pack import pack
 from weir.database.connection import Database
-from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem

@@ -12,12 +12,12 @@ from tests.chance import cases, random_for, some
 from tests.compaction.test_beside import on_disk, read
 from tests.compaction.world import EVER
 from tests.crash.fault_points import kill_at, moments_of
+from tests.world.garbage import sweep
 from tests.world.groups import ALL, Group
 from tests.world.streams import at_once, run
 from weir.compaction.run import compact
 from weir.database.connection import Database
 from weir.reader_groups.batches.alignment import end_of_run
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 KEYS = [f"k{n}" for n in range(13)]

@@ -18,6 +18,7 @@ import pytest
 import weir
 from tests.conftest import TestDatabase
 from tests.raises import raises
+from tests.world.garbage import sweep
 from tests.world.streams import at_once, rows, run, unique
 from weir.annex.erasure import outputs
 from weir.annex.erasure.asked import masked
@@ -32,7 +33,6 @@ from weir.operations.action import Job
 from weir.operations.jobs import ACTIONS
 from weir.operations.runner import by_hand, perform
 from weir.programs.store import StreamStore
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 WHO = "subject-0815"

@@ -19,6 +19,7 @@ from tests.chance import some
 from tests.conftest import TestDatabase
 from tests.crash.fault_points import kill_at, moments_of
 from tests.raises import raises
+from tests.world.garbage import sweep
 from tests.world.streams import rows, run
 from weir.annex.erasure import everywhere
 from weir.annex.erasure.certificate import sign_waiting
@@ -33,7 +34,6 @@ from weir.operations.form import parse
 from weir.operations.jobs import ACTIONS, FORMS
 from weir.operations.runner import by_hand, perform
 from weir.programs.store import StreamStore
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

@@ -21,6 +21,7 @@ from tests.compaction.world import World
 from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore
 from tests.world.columns import column, values_of
+from tests.world.garbage import sweep
 from tests.world.streams import Lane, at_once, rows, run, unique
 from weir.annex.publication import place, records, table
 from weir.annex.publication.columns import columns_of
@@ -34,7 +35,6 @@ from weir.kernel.schema import to_arrow
 from weir.model.column_changes import ColumnChanges
 from weir.model.schema import new_field
 from weir.retention.delete_stream import delete_stream
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

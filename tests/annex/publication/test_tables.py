@@ -6,10 +6,10 @@ import pytest
 from tests.annex.erasure.world import Erasing
 from tests.annex.publication.tables import check, published
 from tests.chance import cases, random_for
+from tests.world.garbage import sweep
 from weir.annex.verification.verify import by_pyarrow, verify
 from weir.database.connection import Database
 from weir.installation.opened import Installation
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

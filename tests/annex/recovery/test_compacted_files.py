@@ -16,6 +16,7 @@ from tests.chance import cases, random_for, some
 from tests.compaction.test_beside import clean, on_disk, read
 from tests.compaction.world import EVER, World
 from tests.crash.fault_points import kill_at, moments_of
+from tests.world.garbage import sweep
 from tests.world.streams import Lane, run, unique
 from weir.annex.recovery.recover import RecoverReport, recover
 from weir.annex.verification.new_files import checking
@@ -25,7 +26,6 @@ from weir.compaction.run import compact
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.installation.opened import Installation
-from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.warehouse.marker import Marker, write_marker

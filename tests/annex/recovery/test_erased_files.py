@@ -13,9 +13,9 @@ from tests.annex.recovery.test_compacted_files import (
 )
 from tests.chance import random_for
 from tests.compaction.test_beside import read
+from tests.world.garbage import sweep
 from tests.world.streams import Lane
 from weir.database.connection import Database
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.annex.recovery.test_recover import on_disk, write
 from tests.conftest import TestDatabase
 from tests.raises import raises
+from tests.world.garbage import sweep
 from tests.world.servers import weir_server
 from tests.world.streams import Lane, run
 from weir.annex.recovery.recover import recover
@@ -21,7 +22,6 @@ from weir.database.connection import Database
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 

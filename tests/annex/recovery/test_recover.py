@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 import weir.annex.recovery.recover as recover_module
 from tests.raises import raises
 from tests.world.adjunct import Store
+from tests.world.garbage import sweep
 from tests.world.groups import Group
 from tests.world.streams import Lane, rows, unique
 from weir.annex.recovery import inventory
@@ -19,7 +20,6 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.retention.garbage import sweep
 from weir.warehouse.marker import RECOVERY_GAP
 
 

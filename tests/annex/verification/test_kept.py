@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.world.garbage import sweep
 from tests.world.streams import Lane, rows, run
 from weir.annex.verification.verify import verify
 from weir.compaction.run import Budget, compact
@@ -15,7 +16,6 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.installation.opened import Installation
 from weir.programs.opening import shared
-from weir.retention.garbage import sweep
 from weir.settings import Settings
 
 STREAM = "iot/readings"
