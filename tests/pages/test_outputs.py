@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Page, expect
 
 import weir
-from tests.pages.conftest import Served, look, told
+from tests.pages.conftest import Served, Shown, look, told
 from tests.pages.serving import anybody
 from tests.world.streams import run
 from weir.arrow.read import read_rows
@@ -33,10 +33,9 @@ Function = Callable[[pa.Table], pa.Table]
 
 
 @pytest.fixture
-def store(settings: Settings, tmp_path: Path) -> Iterator[weir.StreamStore]:
+def store(settings: Settings) -> Iterator[weir.StreamStore]:
     """An installation with thirty orders, and a group that reads them."""
-    roots = replace(settings, output_roots=(str(tmp_path / "out"),))
-    with weir.open(settings=roots) as opened:
+    with weir.open(settings=settings) as opened:
         opened.create_stream("shop/orders", "customer", segments=2)
         for first in (0, 10, 20):
             opened.append("shop/orders", [
@@ -178,7 +177,7 @@ def test_outputs_in_folders_of_values_are_compared_with_a_fork(
     assert counts(body) == (30, 0, 0, 0)
     assert (body["old"]["output"], body["new"]["output"]) == ("parquet:totals", "parquet:fresh")
     assert [(one["name"], one["new"]) for one in body["columns"]][-1] == ("large", "boolean")
-    [folder] = (tmp_path / "out/fresh").glob("*/*/*")
+    [folder] = (tmp_path / "output/fresh").glob("*/*/*")
     pq.write_table(pa.table({"n": [1], "amount": [0.5]}), folder / "beside.parquet")
     assert counts(told(client, "groups/newer/outputs")) == (30, 0, 0, 1)
 
@@ -254,7 +253,7 @@ def test_it_says_in_a_sentence_why_outputs_can_not_be_compared(
     assert "batch 2 of reader group totals wrote no row" in lacks()
     again(store, plain)
     assert counts(told(client, GROUP)) == (30, 0, 0, 0), "with the run that kept some"
-    [*files] = (tmp_path / "out").rglob("*.parquet")
+    [*files] = (tmp_path / "output").rglob("*.parquet")
     files[0].write_bytes(b"PAR1 no more")
     torn = client.get(f"/api/{GROUP}")
     assert (torn.status_code, torn.json()["error"]["code"]) == (503, "output_not_readable")
@@ -305,6 +304,17 @@ def test_only_what_the_group_itself_wrote_is_read(
         run(database, f"UPDATE parquet_output SET path = {path} WHERE group_name = 'totals'")
         refused = client.get(f"/api/{GROUP}", params={"other": "totals"})
         assert refused.status_code == 404, refused.text
+
+
+def test_a_copy_of_an_installation_reads_no_output_of_the_original(
+    shown: Shown, client: TestClient, store: weir.StreamStore, tmp_path: Path
+) -> None:
+    process(store, plain)
+    again(store, plain)
+    shown.settings = replace(shown.settings, output_roots=(str(tmp_path / "copy"),))
+    refused = client.get(f"/api/{GROUP}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "output_not_found")
+    assert "is not below output_roots, as in a copy" in refused.json()["error"]["sentence"]
 
 
 def test_whoever_may_not_see_events_sees_no_output(

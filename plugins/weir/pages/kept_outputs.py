@@ -25,7 +25,7 @@ from weir.queries.pages import outputs as sql
 from weir.queries.pages.outputs import Reader
 from weir.settings import Settings
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.paths import is_of_group
+from weir.warehouse.paths import is_of_group, lies_below
 
 NEWEST = 50  # batches that are looked through for one whose events were read again
 MOST_BATCHES = 200  # that are compared with as many others
@@ -169,7 +169,7 @@ def opened(
         kind, _, name = output.partition(":")
         if kind == "stream":
             return database.snapshot(lambda c: _events(c, settings, batches, name))
-        paths = list(_files(batches, name))
+        paths = list(_files(batches, name, settings.output_roots))
         if len(paths) > limits.files:
             raise _too_large(f"{len(paths):,} files", f"{limits.files:,}")
         return [_open(*one) for one in paths]
@@ -262,13 +262,23 @@ def _output(batches: Batches, wanted: str, like: str = "") -> str:
     return wanted or (like if like in there else next(iter(there), ""))
 
 
-def _files(batches: Batches, output: str) -> Iterator[tuple[fs.FileSystem, str, str, str]]:
+def _files(
+    batches: Batches, output: str, roots: Sequence[str]
+) -> Iterator[tuple[fs.FileSystem, str, str, str]]:
     """Yield the files of an output: their file system, folder, what is below it, and the columns
-    that name folders there."""
+    that name folders there. Only those below `roots`: those of a copy of an installation are
+    recorded where the original has its own."""
     for batch in batches:
         for folder in batch.folders:
             if folder["output"] != output:
                 continue
+            if not lies_below(folder["root"], folder["path"], roots):
+                raise NotFound(
+                    "output_not_found",
+                    f"what batch {batch.batch_id:,} of reader group {batch.reader_group} wrote to "
+                    f"{output} is not below output_roots, as in a copy of another installation; "
+                    "add its root if it is not one, or choose another batch.",
+                )
             system, base = filesystem(folder["root"])
             where = f"{base}/{folder['path'].rstrip('/')}"
             selector = fs.FileSelector(where, recursive=True, allow_not_found=True)
