@@ -1,6 +1,8 @@
 """Numbers over time, of which only the value of now and its changes are known: what a stream kept,
 and what a reader group had not read. Each change of one is told, of a stream or group that began a
-minute ago too; `weir.pages.timeline` has several by what is recorded, in parts of five minutes."""
+minute ago too; `weir.pages.timeline` has several by what is recorded, in parts of five minutes.
+Neither can stand on the other: a record may be five minutes old, and to count commits back over
+weeks is too dear."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
