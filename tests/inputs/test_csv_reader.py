@@ -199,3 +199,10 @@ def test_a_line_of_separators_that_are_blanks_is_no_row_however_the_rest_is_quot
     text = f"\t\t\nk\tn\tm\na\t1\t2\n\t\t\n\t\nb\t2\t{last}\n".encode()
     found = rows(text, TextOptions(separator="\t"), ("k", "n", "m"))
     assert found == [("a", "1", "2"), ("b", "2", read)]
+
+
+def test_a_header_in_another_encoding_is_shown_without_its_codes() -> None:
+    with pytest.raises(InvalidInput, match=r"it has 'Temperatur \ufffdC'\)"):
+        header(
+            io.BytesIO("Ort;Temperatur °C\n".encode("latin-1")), "a.csv", TextOptions(separator=";")
+        )

@@ -134,10 +134,11 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
         )
     for name in found if how.header else ():
         if unstorable(name):
+            seen = name.encode(errors="surrogateescape").decode(errors="replace")
             raise InvalidInput(
                 "file_invalid",
                 f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
-                f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
+                f"{shortened(seen, 60)}); {give(encoding='ENCODING')} with that of the file, such "
                 "as windows-1252 or utf-16.",
             )
     return Header(found, how)
