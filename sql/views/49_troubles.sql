@@ -152,20 +152,24 @@ SELECT CASE WHEN j.runs THEN 'run stuck' ELSE 'run failed' END, CASE j.dag_id WH
        CASE WHEN j.runs THEN 'look at its log, end it if it hangs' ELSE 'mend what its sentence names' END || ', and run it again' || CASE j.dag_id WHEN 'by hand' THEN '' ELSE ': clear its task in Airflow' END,
        NULL, '{}', 'run', jsonb_build_object('dag_id', j.dag_id, 'run_id', j.run_id, 'task_id', j.task_id, 'map_index', j.map_index)
 FROM (
-    SELECT j.*, s.runs, row_number() OVER (w ORDER BY j.login IN (SELECT weir_internal.logins_of_jobs()) DESC, j.updated_at DESC) AS nth, count(*) OVER w AS number,
+    SELECT j.*, s.runs, row_number() OVER (w ORDER BY s.ours DESC, j.updated_at DESC) AS nth, count(*) OVER w AS number,
            min(j.updated_at) OVER w AS first
-    FROM weir_internal.job_run j CROSS JOIN LATERAL (SELECT j.state = 'running' AS runs) s
+    FROM weir_internal.job_run j CROSS JOIN LATERAL (
+        SELECT j.state = 'running' AS runs, j.login IN (SELECT weir_internal.logins_of_jobs()) AS ours) s
     WHERE j.state IN ('failed', 'killed', 'running')  -- who starts a run by hand sees how it ends
       AND j.updated_at > clock_timestamp() - CASE WHEN j.dag_id = 'by hand' OR starts_with(j.run_id, 'manual__')
                                                   THEN interval '1 day' ELSE interval '7 days' END
       AND (NOT s.runs OR weir_internal.run_is_stuck(j.state, j.updated_at))
-      AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- a later try; a team's hides none of a login of jobs
-                      WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
-                        AND o.try_number > j.try_number AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())))
-      AND NOT EXISTS (SELECT FROM weir_internal.job_run o  -- or the same, asked for anew
-                      WHERE o.started_at > j.started_at AND o.job = j.job AND jsonb_hash(o.arguments) = jsonb_hash(j.arguments)
-                        AND o.arguments = j.arguments AND o.state = 'succeeded'
-                        AND (o.login IN (SELECT weir_internal.logins_of_jobs()) OR j.login NOT IN (SELECT weir_internal.logins_of_jobs())) OFFSET 0)
+      AND NOT EXISTS (
+          SELECT FROM (
+              SELECT o.login FROM weir_internal.job_run o  -- a later try
+              WHERE o.dag_id = j.dag_id AND o.run_id = j.run_id AND o.task_id = j.task_id AND o.map_index = j.map_index
+                AND o.try_number > j.try_number
+              UNION ALL  -- or the same, asked for anew
+              SELECT o.login FROM weir_internal.job_run o
+              WHERE o.started_at > j.started_at AND o.job = j.job AND jsonb_hash(o.arguments) = jsonb_hash(j.arguments)
+                AND o.arguments = j.arguments AND o.state = 'succeeded') o
+          WHERE NOT s.ours OR o.login IN (SELECT weir_internal.logins_of_jobs()))  -- a team's hides none of a login of jobs
     WINDOW w AS (PARTITION BY s.runs, j.dag_id, j.task_id, j.map_index)) j
 WHERE j.nth = 1;
 COMMENT ON VIEW weir.troubles IS 'What is wrong now and somebody should do something about, each in a sentence: what the pages, `weir doctor`, alerts and metrics show. Empty where all is well.';
