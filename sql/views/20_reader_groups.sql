@@ -376,6 +376,8 @@ SELECT s.stream_name, l.key, 'lost', d.decided_at,
 FROM weir_internal.stream s
 JOIN weir_internal.retention_decision d USING (stream_id)
 CROSS JOIN LATERAL jsonb_each_text(d.lost) l
+JOIN weir_internal.reader_group g ON g.name = l.key AND g.created_at < d.decided_at
+JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
 WHERE s.state <> 'deleted' AND d.lost <> '{}' AND d.decided_at > clock_timestamp() - interval '7 days';
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, that lost events in the last week, or whose unreleased events retention will truncate within a day (or within a fifth of the age limit).';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out; soon lost: it will lose events at the present rates; or lost: it has lost events.';

@@ -26,6 +26,7 @@ from weir.operations.jobs import FORMS
 from weir.pages import now
 from weir.pages.app import Access, create_app
 from weir.pages.metrics import rows_of
+from weir.reader_groups.groups.lifecycle import delete_reader_group
 from weir.reader_groups.groups.readers import reader_offline
 from weir.settings import Settings
 from weir.terminal.__main__ import parser
@@ -511,6 +512,23 @@ def test_damage_and_a_publication_that_fails_are_told(database: Database) -> Non
         ("red", "damage"),
         ("red", "not published"),
     ]
+
+
+def test_events_that_a_group_lost_are_told_until_the_group_is_gone(database: Database) -> None:
+    lane = Lane.made(database, 1, name="shop/orders")
+    Group.made(lane, name="totals")
+    run(
+        database,
+        "INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason, head, "
+        "held_by, lost, events, bytes) VALUES (:s, 'shop/orders', clock_timestamp(), 'max_age', "
+        "'too old', '{}', '{}', '{\"totals\": 7}', 7, 7)",
+        s=lane.stream_id,
+    )
+    assert wrong(database) == [("red", "lost", "shop/orders totals")]
+    delete_reader_group(database, "totals", request_id="delete")
+    assert wrong(database) == []
+    Group.made(lane, name="totals")
+    assert wrong(database) == [], "it is another group"
 
 
 def test_of_runs_only_those_of_dags_that_one_may_see_are_told(
