@@ -120,12 +120,12 @@ SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, l.waiting
        CASE WHEN l.unread_events = 0 THEN interval '0'
             WHEN r.read_rate > w.append_rate
             THEN l.unread_events / (r.read_rate - w.append_rate) * interval '1 second'
-       END AS catch_up
+       END AS catch_up, l.behind_since
 FROM weir_internal.reader_group g
 JOIN (
     SELECT reader_group, sum(unread_events)::bigint AS unread_events,
            sum(unread_bytes)::bigint AS unread_bytes, max(lag) AS lag,
-           max(waiting) AS waiting
+           max(waiting) AS waiting, min(behind_since) AS behind_since
     FROM weir.lag GROUP BY reader_group) l ON l.reader_group = g.name
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(t.events / extract(epoch FROM least(
@@ -151,6 +151,7 @@ COMMENT ON COLUMN weir.catch_up.unread_events IS 'Events to read in all its stre
 COMMENT ON COLUMN weir.catch_up.unread_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.catch_up.lag IS 'The longest lag of its streams.';
 COMMENT ON COLUMN weir.catch_up.waiting IS 'How long ago the oldest unread event of its streams was committed.';
+COMMENT ON COLUMN weir.catch_up.behind_since IS 'When it was committed; null if nothing is unread.';
 COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second appended to its streams in the last hour, without sealed streams and streams that it reads up to an end.';
 COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, over the time in which any of them was open; null without such batches.';
 COMMENT ON COLUMN weir.catch_up.catch_up IS '0 if nothing is unread; null if it will not catch up, or has committed nothing in the last hour.';

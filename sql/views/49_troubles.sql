@@ -118,18 +118,17 @@ CROSS JOIN LATERAL (
     SELECT EXISTS (SELECT FROM weir_internal.reader r WHERE r.group_id = g.group_id
                    AND NOT weir_internal.reader_is_gone(r.lease_until, 120)) AS is_read OFFSET 0) r
 CROSS JOIN LATERAL (
-    SELECT weir_internal.patience_with(g.name) AS patience, sum(l.unread_events)::bigint AS events, min(l.behind_since) AS behind
-    FROM weir.lag l WHERE l.reader_group = g.name) l
+    SELECT weir_internal.patience_with(g.name) AS patience, c.unread_events AS events, c.behind_since AS behind, c.read_rate, c.catch_up
+    FROM weir.catch_up c WHERE c.reader_group = g.name) l
 CROSS JOIN LATERAL (
     SELECT 'no reader' AS kind, l.patience, l.events, l.behind AS since
     WHERE NOT r.is_read AND greatest(l.behind, g.moved_at) + l.patience < clock_timestamp()
       AND NOT EXISTS (SELECT FROM weir_internal.reader_batch b JOIN weir_internal.reader o USING (group_id, reader_id)
                       WHERE b.group_id = g.group_id AND b.state = 'open')
     UNION ALL
-    SELECT CASE WHEN c.read_rate IS NULL THEN 'no progress' ELSE 'falls behind' END, l.patience, l.events, l.behind
-    FROM weir.catch_up c
-    WHERE r.is_read AND c.reader_group = g.name AND c.catch_up IS NULL AND l.behind < clock_timestamp() - interval '10 minutes'
-      AND (c.read_rate IS NOT NULL OR NOT EXISTS (
+    SELECT CASE WHEN l.read_rate IS NULL THEN 'no progress' ELSE 'falls behind' END, l.patience, l.events, l.behind
+    WHERE r.is_read AND l.catch_up IS NULL AND l.behind < clock_timestamp() - interval '10 minutes'
+      AND (l.read_rate IS NOT NULL OR NOT EXISTS (
           SELECT FROM weir_internal.reader o WHERE o.group_id = g.group_id AND o.joined_at > clock_timestamp() - interval '1 hour'))) w
 WHERE r.is_read OR g.moved_at < clock_timestamp() - interval '10 minutes'
 UNION ALL
