@@ -155,7 +155,8 @@ def main(port: int, idle: float, again: bool) -> int:
         log.info("Spark Connect listens on port %d", port)
         while not ended.wait(_LOOK) and served.lives():
             served.end_daemons()
-            served.cancel_left()
+            with contextlib.suppress(Py4JJavaError):  # it looks again
+                served.cancel_left()
             rows_read.tell(served.context)
             if 0 < idle < served.idle():
                 ended.set()
