@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,32 @@ def test_the_answer_depends_on_nothing_but_the_arguments(world: World, seed: int
     shuffled = list(world.owners.items())
     Random(seed).shuffle(shuffled)
     assert world.assign(dict(shuffled)) == world.assign()
+
+
+rates_of = st.dictionaries(st.sampled_from(READERS), st.integers(-2, 8).map(lambda n: 2 ** (n / 2)))
+
+
+@pytest.mark.timeout(60)
+@settings(max_examples=cases(2000))
+@given(st.lists(st.integers(1, 3), max_size=14), readers_of, rates_of, st.integers())
+def test_moves_between_readers_of_unequal_rates_come_to_an_end(
+    loads: list[int], readers: list[str], rates: dict[str, float], seed: int
+) -> None:
+    random = Random(seed)
+    owners = {segment: random.choice(READERS) for segment in range(len(loads))}
+    found = assign(dict(enumerate(loads)), owners, readers, rates=rates)
+    assert set(found.values()) <= {*readers}
+    assert found == assign(dict(enumerate(loads)), found, readers, rates=rates)
+
+
+@pytest.mark.timeout(60)
+def test_a_move_that_would_only_swap_the_loads_of_two_readers_is_none() -> None:
+    # 5 and 4 segments of readers whose rate, the average, is no whole number: the loads are even as
+    # far as numbers with a fraction say.
+    owners = dict.fromkeys(range(5), "c") | dict.fromkeys(range(5, 9), "d") | {9: "a", 10: "b"}
+    loads = dict.fromkeys(range(9), 1) | {9: 24, 10: 26}
+    rates = {"a": 2**0.5, "b": 1.0}
+    assert assign(loads, owners, READERS, in_batches={9, 10}, rates=rates) == owners
 
 
 def test_without_readers_only_open_batches_keep_their_segments() -> None:

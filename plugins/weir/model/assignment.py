@@ -196,12 +196,18 @@ class _Shares(Generic[K]):
         its index, weight and number; None if no move lowers the larger load.
         """
         slow, fast = self._rate[owner], self._rate[target]
-        # The weight after whose move they would be equal, and the one that would only swap loads.
+        # The weight after whose move they would be equal.
         even = (self._total[owner] * fast - self._total[target] * slow) / (slow + fast)
-        most = even * (slow + fast) / slow
         i = bisect_left(entries, even, key=lambda entry: entry[0])
         near = [i] if i < len(entries) else []
         if i > 0:
             near.append(bisect_left(entries, entries[i - 1][0], key=lambda entry: entry[0]))
-        fitting = [(j, *entries[j][:2]) for j in near if entries[j][0] < most]
+        # Compared as loads are: a weight computed from them may be too large by the last digit, and
+        # moves that only swap two loads never end.
+        fitting = [
+            (j, weight, number)
+            for j in near
+            for weight, number, _ in [entries[j]]
+            if max(self.load(owner, -weight), self.load(target, weight)) < self.load(owner)
+        ]
         return min(fitting, key=lambda found: (abs(found[1] - even), found[2]), default=None)
