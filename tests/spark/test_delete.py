@@ -44,7 +44,7 @@ def test_many_files_go_in_partitions_with_the_folders_they_leave_empty(
     monkeypatch.setattr(delete, "delete_here", not_here)  # executors import their own
     files = dead_files(database, tmp_path, 700)
     sent = count_statements(database)
-    report = sweep(database, str(tmp_path), 0.0, deleter(lambda: spark))
+    report = sweep(database, str(tmp_path), 0.0, deleter(lambda: spark), output_roots=())
     assert (report["deleted"], report["bytes"], report["failed"]) == (700, 2800, [])
     assert len(sent) <= 7, "as many for any number of files"
     assert not [file for file in files if file.exists()]

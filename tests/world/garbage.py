@@ -12,6 +12,7 @@ def sweep(
     database: Database, warehouse: str, grace_period: float, *how: Any, **given: Any
 ) -> Swept:
     """Sweep as `weir.retention.garbage.sweep` does."""
-    roots = [one.root for one in rows(database, "SELECT DISTINCT root FROM garbage")]
-    given = {"output_roots": [root for root in roots if root], **given}
+    if "output_roots" not in given:
+        roots = [one.root for one in rows(database, "SELECT DISTINCT root FROM garbage")]
+        given["output_roots"] = [root for root in roots if root]
     return garbage.sweep(database, warehouse, grace_period, *how, **given)
